@@ -210,6 +210,16 @@ def likely_call(
     )
 
 
+def asked_output(request: RoleInput, seen: Mapping[str, CallSizes]) -> int:
+    """Return the tokens of the longest answer that a request asks for, with what a model that reasons adds to each.
+
+    Short answers of earlier calls say nothing of it: an answer with fewer tokens would be cut within its last part.
+    """
+    reasoning = min((sizes.excess_tokens for sizes in seen.values()), default=0)
+    asked = request.asked_output_tokens
+    return asked + reasoning if asked else 0
+
+
 def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reasoning_tokens: int | None = None) -> int:
     """Return a number of output tokens that few answers of a role exceed."""
     own = seen.get(role.name)

@@ -164,7 +164,7 @@ class Gap(Contract):
     priority: int = Field(default=1, ge=1)
     suggested_queries: list[str] = []
     origin: str = "analysis"
-    """`analysis`, `sub_query:<id>`, `steer`."""
+    """`analysis`, `sub_query:<id>`, `refiner`, `steer`."""
     resolved_by: list[str] = []
     unread: list[SectionRef] = []
     """Sections of pages already read in which a reader that was not shown them expects the answer."""

@@ -12,7 +12,7 @@ from contracts.lenient import Paragraph, Query, Sentence, UnfitAnswer, distinct,
 from contracts.outlines import fit_outline
 from contracts.plan import MAX_ASSUMPTIONS, MAX_QUESTIONS, QuestionRound
 from contracts.request import Constraints
-from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
+from contracts.roles import QUERY_OUTPUT_TOKENS, BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
 from contracts.tools import ReadingArguments, SearchArguments, ToolSpec
@@ -26,6 +26,11 @@ class DecomposeInput(BriefedInput):
     most_queries: int = 6
     rounds: list[QuestionRound] = []
     previous_outline: list[str] = []
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of as many queries as are asked for, and of the other lists of the plan, as much again."""
+        return 2 * self.most_queries * QUERY_OUTPUT_TOKENS
 
 
 class DecomposerAnswer(RoleAnswer):

@@ -55,6 +55,8 @@ SCANNED_CHARACTERS: Final = 3_000
 """Of a candidate, as shown to the scanner."""
 SCANNED_TOGETHER: Final = 5
 """Candidates of one scan."""
+SCAN_OUTPUT_TOKENS: Final = 90
+"""Of the assessment of one candidate with its reason, in one sentence."""
 MAX_FOLLOW_UP_QUESTIONS = 3
 MAX_IDENTIFIED_GAPS = 3
 MAX_WORKS = 5
@@ -163,6 +165,11 @@ class ScanInput(AnalyzeInput):
     sources: list[SourceExtract] = Field(min_length=1, max_length=SCANNED_TOGETHER)
     MAX_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
     SHOWS_ALL: ClassVar[bool] = True
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of an assessment of each source."""
+        return len(self.sources) * SCAN_OUTPUT_TOKENS
 
     @property
     def fields_left_out(self) -> tuple[str, ...]:

@@ -20,6 +20,14 @@ MAX_OPERATIONS: Final = 12
 """Per update."""
 SHOWN_SECTION_CHARACTERS: Final = 3_000
 """Of a section, as returned to the workflow after an update: about 500 words."""
+CHARACTERS_PER_TOKEN: Final = 3
+"""Of an update's text: names and code of manuals take more tokens than plain words."""
+MARKER_TOKENS: Final = 12
+"""Of the marker of one passage, whose digits are no words."""
+FRAME_TOKENS: Final = 120
+"""Of the operations of an update around their texts, and of the notes that it names."""
+LEAST_ASKED_CHARACTERS: Final = 300
+"""Of an update, however little room its answer has: two sentences."""
 MAX_REVISIONS: Final = 40
 """Earlier versions of a live report that can still be fetched by hash."""
 
@@ -56,6 +64,25 @@ class UpdateInput(FindingsInput):
     """Limit of inserted plus removed characters, without markers of passages."""
     finding_ids: list[str] = []
     """The notes in order, including stored ones."""
+
+    @property
+    def asked_characters(self) -> int:
+        """Return the most characters to ask for: a tenth below the limit, and no more than the answer has room for."""
+        most = self.most_characters * 9 // 10
+        if self.reserved_output_tokens is None:
+            return most
+        room = (self.reserved_output_tokens - self._other_tokens) * CHARACTERS_PER_TOKEN
+        return min(most, max(LEAST_ASKED_CHARACTERS, room))
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of a text of the longest length with a marker for each passage of the notes."""
+        return self.most_characters * 9 // 10 // CHARACTERS_PER_TOKEN + self._other_tokens
+
+    @property
+    def _other_tokens(self) -> int:
+        passages = sum(len(finding.evidence_ids) for finding in self.findings) or len(self.finding_ids)
+        return FRAME_TOKENS + passages * MARKER_TOKENS
 
 
 class ReporterAnswer(RoleAnswer):

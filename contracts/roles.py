@@ -43,8 +43,14 @@ FINDINGS_PER_SOURCE: Final = 2
 MIN_ASKED_FINDINGS: Final = 3
 LEAST_PRIORITY: Final = 3
 """Of a finding that is background."""
-FINDING_OUTPUT_TOKENS: Final = 220
-"""Of a finding with its quotes, in answers of real models."""
+FINDING_OUTPUT_TOKENS: Final = 300
+"""Of a finding with its quotes: real models wrote 150 to 360, the longer ones where much was shown."""
+GAPS_OUTPUT_TOKENS: Final = 300
+"""Of the gaps and the sections wanted of one analysis."""
+QUERY_OUTPUT_TOKENS: Final = 130
+"""Of a planned query with its reason; real models wrote 80 to 120."""
+WORD_OUTPUT_TOKENS: Final = 2
+"""Of each word of a report, with its share of the markers."""
 MAX_FINDINGS: Final = 20
 """Of one analysis."""
 CHARACTERS_PER_FINDING: Final = 450
@@ -117,6 +123,14 @@ class RoleInput(CompactModel):
         """Return the names of the answer's fields that this call does not ask for, at any depth of its schema."""
         return ()
 
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of the longest answer that the prompt asks for, without reasoning; 0 if it names no size.
+
+        The figures for each part of an answer are those of real models, rounded up.
+        """
+        return 0
+
     def with_reservation(self, size: Usage, *, shorten: bool) -> Self:
         """Return a copy with the tokens that the budget has for this call."""
         return self.with_fields(
@@ -167,6 +181,11 @@ class PlanInput(BriefedInput):
 
     min_sub_queries: int = 2
     max_sub_queries: int = 5
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of the brief and of as many sub-queries as are asked for."""
+        return (self.max_sub_queries + 1) * QUERY_OUTPUT_TOKENS
 
 
 class SubQuery(Contract):
@@ -314,7 +333,13 @@ class AnalyzeInput(RoleInput):
         """Return the most findings to ask for: as many as the answer has room for, where its tokens are reserved."""
         if self.reserved_output_tokens is None:
             return self.finding_limit
-        return min(self.finding_limit, max(MIN_ASKED_FINDINGS, self.reserved_output_tokens // FINDING_OUTPUT_TOKENS))
+        room = (self.reserved_output_tokens - GAPS_OUTPUT_TOKENS) // FINDING_OUTPUT_TOKENS
+        return min(self.finding_limit, max(MIN_ASKED_FINDINGS, room))
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of as many findings as the request may have, and of its gaps."""
+        return self.finding_limit * FINDING_OUTPUT_TOKENS + GAPS_OUTPUT_TOKENS
 
     def subject(self) -> str:
         """Return the text of the sub-query, or the number of sub-queries and pages."""
@@ -473,6 +498,11 @@ class WriteInput(FindingsInput):
     """Reason why the run ended before its plan was finished (`budget_time`, `user_stopped`, …)."""
     part: ReportPart | None = None
     """Part of a long report to write; None: the whole report."""
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of the words that are asked for."""
+        return (self.target_words or 0) * WORD_OUTPUT_TOKENS
 
 
 class SynthesizerAnswer(RoleAnswer):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Self
 
 from pydantic import BeforeValidator, Field
 
+from contracts.addresses import gap_id
 from contracts.base import Contract
 from contracts.evidence import DocumentRef, Gap
 from contracts.gaps import GapReading, SettledGap, settle_gaps
@@ -16,6 +17,10 @@ from contracts.vocabulary import Action, Severity, Tier
 
 MAX_FOLLOW_UPS: Final = 2
 MAX_NOTES: Final = 10
+ASSESSMENT_TOKENS: Final = 150
+"""Of a gap's assessment with its queries; real models wrote 40 to 130."""
+ADVICE_TOKENS: Final = 400
+"""Of the advice on another iteration and the improvements of a report."""
 
 
 class RefineInput(GapsInput):
@@ -36,10 +41,15 @@ class RefineInput(GapsInput):
     @property
     def fields_left_out(self) -> tuple[str, ...]:
         """Return the fields for what the run cannot do any more: search, or read further."""
-        without_search = () if self.remaining_iterations else ("follow_up_queries",)
+        without_search = () if self.remaining_iterations else ("follow_up_queries", "own_gap")
         if self.read_sources:
             return without_search
         return (*without_search, "read_further")
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of an assessment of each gap, and of the advice."""
+        return len(self.gaps) * ASSESSMENT_TOKENS + ADVICE_TOKENS
 
 
 class FollowUpQuery(Contract):
@@ -62,6 +72,14 @@ class GapAssessment(SettledGap):
     )
 
 
+class OwnGap(Contract):
+    """A gap that no reader states: something that the question asks for, and neither findings nor gaps treat."""
+
+    description: Annotated[str, one_line(400)] = Field(default="", description="what is missing; empty if nothing is")
+    severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
+    follow_up_queries: list[FollowUpQuery] = Field(default=[], description="one or two, by which it is searched for")
+
+
 class Recommendation(Contract):
     """Advice on another iteration."""
 
@@ -71,16 +89,25 @@ class Recommendation(Contract):
 
 
 class RefinerAnswer(RoleAnswer):
-    """A refinement: assessments of known gaps, new queries, and advice on another iteration."""
+    """A refinement: assessments of known gaps, a gap of its own, new queries, and advice on another iteration."""
 
     gap_analysis: list[GapAssessment]
+    own_gap: OwnGap = OwnGap()
     iteration_recommendation: Recommendation
     report_improvements: list[Paragraph] = []
 
     def fitted(self, request: RefineInput, notes: list[str]) -> Self:
-        """Keep one assessment per gap of the request, and new follow-up queries."""
+        """Keep one assessment per gap of the request, a gap of its own with new queries, and new follow-up queries."""
         asked = list(request.asked)
         gap_analysis = []
+        own_gap = OwnGap()
+        if self.own_gap.description and request.remaining_iterations:
+            fresh = distinct(self.own_gap.follow_up_queries, lambda one: one.query, asked)[:MAX_FOLLOW_UPS]
+            if fresh and gap_id(self.own_gap.description) not in {gap.id for gap in request.gaps}:
+                own_gap = self.own_gap.with_fields(follow_up_queries=fresh)
+                asked += [one.query for one in fresh]
+            else:
+                notes.append("a gap of the refiner's own without a new query was ignored")
         for item in settle_gaps(self.gap_analysis, request.gaps, request.findings, notes):
             is_settled = bool(item.answered_by or item.duplicate_of)
             proposed = [] if is_settled else item.follow_up_queries
@@ -93,6 +120,7 @@ class RefinerAnswer(RoleAnswer):
         priority_gaps = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in gap_ids]
         return self.with_fields(
             gap_analysis=gap_analysis,
+            own_gap=own_gap,
             iteration_recommendation=advice.with_fields(priority_gaps=priority_gaps),
             report_improvements=distinct(self.report_improvements, str)[:MAX_NOTES],
         )

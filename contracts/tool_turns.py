@@ -13,13 +13,15 @@ from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.outcome import Guidance
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.texts import plural
-from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
+from contracts.tools import MAX_CALLS, ToolAnswer, ToolCall, ToolSpec, refuse_call
 
 TRANSCRIPT_TYPE: Final = "application/json"
 TEXT_CHARACTERS: Final = 4_000
 """Longest text of a turn that is returned to the workflow."""
 THINKING: Final = ("thinking", "redacted_thinking")
 """Kinds of thinking blocks, which are signed and sent back unchanged."""
+CALL_TOKENS: Final = 100
+"""Of one call of a tool with its arguments; real models wrote 25 to 95."""
 NOT_EXECUTED: Final = "This call was not carried out."
 
 
@@ -34,6 +36,11 @@ class ToolTurnInput(RoleInput):
     """Names of the tools that may be called in this turn; empty: all of the role's tools."""
     reminder: str = ""
     """Text for the model after the answers; it stays in the transcript."""
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of as many calls as one turn may have."""
+        return MAX_CALLS * CALL_TOKENS
 
     def subject(self) -> str:
         """Return the position of the turn in its conversation."""

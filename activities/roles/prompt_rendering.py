@@ -6,6 +6,7 @@ value is guarded when it is printed, and never parsed as a template: braces in a
 
 import html
 import itertools
+import json
 import math
 import re
 from collections import Counter
@@ -49,6 +50,8 @@ from providers.tokens.showing import ShownSource, numbered_sections, show_source
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
 """Ends a part of a prompt's common text; no guarded text contains this invisible character."""
+EXAMPLE: Final = re.compile(r"^\{.*\}$", re.MULTILINE)
+"""Of an answer, on a line of its own in the system part of a prompt."""
 BLANK_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
 ItemTexts = dict[tuple[str, str, Level], str]
@@ -93,6 +96,27 @@ def render_shared(name: str, request: RoleInput) -> str:
 def _fill(template: Template, request: RoleInput, show: "PromptBlocks") -> str:
     fields = {name: getattr(request, name) for name in type(request).model_fields}
     return BLANK_LINES.sub("\n\n", template.render(fields, show=show)).strip()
+
+
+def system_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
+    """Return the system part of a role's prompt; its example of an answer has only fields that the request asks for."""
+    system = prompt_of(role).system
+    example = EXAMPLE.search(system)
+    if example is None or role.plain_text or role.tools or not request.fields_left_out:
+        return system
+    schema = role.answer.model_json_schema()
+    needed = {name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("required", ())}
+    fields = _without(json.loads(example[0]), set(request.fields_left_out) - needed)
+    return system[: example.start()] + json.dumps(fields, ensure_ascii=False) + system[example.end() :]
+
+
+def _without(value: Any, names: Collection[str]) -> Any:
+    """Return a value of JSON without the fields of these names, at any depth."""
+    if isinstance(value, dict):
+        return {name: _without(part, names) for name, part in value.items() if name not in names}
+    if isinstance(value, list):
+        return [_without(part, names) for part in value]
+    return value
 
 
 def with_canary(system: str, canary: str) -> str:

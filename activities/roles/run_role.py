@@ -18,7 +18,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.failures import MODELS, AttemptHistory, attempt, waiting_for_service
 from activities.journal import CallJournal
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_rendering import prompt_of, render_role, with_canary
+from activities.roles.prompt_rendering import prompt_of, render_role, system_of, with_canary
 from activities.roles.role_handlers import ResultToStore, handler_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
@@ -220,7 +220,7 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
         role,
         request,
         documents,
-        system=with_canary(file.system, request.canary),
+        system=with_canary(system_of(role, request), request.canary),
         whole=whole,
         prompt_version=file.version,
         render=render,

@@ -11,9 +11,9 @@ from contracts.roles import ProposedGap
 from contracts.sentences import Message, Text
 from contracts.state import ResearchState
 from contracts.strategies import MAX_GAPS, declaration
-from contracts.supervisor_roles import GapAssessment
+from contracts.supervisor_roles import GapAssessment, OwnGap
 from contracts.texts import shorten
-from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
+from contracts.vocabulary import AgentRole, GapKind, GapStatus, NodeStatus, Severity
 
 SEVERITY_ORDER: Final = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
 VISIBLE: Final = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
@@ -145,6 +145,17 @@ def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap
 
 
 # --- assessments of a refiner --------------------------------------------------------------------------------------
+def own_gaps(state: ResearchState, stated: OwnGap) -> tuple[list[Gap], list[GapAssessment]]:
+    """Return the gap that a refiner states itself, and its assessment with its queries; empty without one.
+
+    One that says the same as a gap of the run, in any status, is none.
+    """
+    draft = ProposedGap(description=stated.description)
+    fresh = open_gaps(state, [draft], AgentRole.REFINER.value)
+    assessed = {"severity": stated.severity, "follow_up_queries": stated.follow_up_queries}
+    return fresh, [GapAssessment(gap_id=gap.id, **assessed) for gap in fresh]
+
+
 def apply_assessments(state: ResearchState, assessments: Sequence[GapAssessment]) -> list[Gap]:
     """Apply the refiner's assessments by gap id; requests of people are always searched, however they are judged."""
     result = {gap.id: gap for gap in settle_gaps(state, assessments)}

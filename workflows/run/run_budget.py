@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from contracts.call_sizes import (
     FINDINGS_PER_SUB_QUERY,
+    asked_output,
     likely_call,
     likely_check,
     likely_checks,
@@ -114,6 +115,7 @@ class RunBudget:
         is_early_review = role.name == REVIEWER.name and not run.inbox.closing
         closes = role.writes_report or reflects_on_report or (role in CLOSING_ROLES and not is_early_review)
         is_least = measured is not None and measured.is_least
+        least = max(least_output, asked_output(request, run.state.accounts.call_sizes))
         while True:
             if closes:
                 reserve = NOTHING
@@ -122,7 +124,7 @@ class RunBudget:
             likely = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
             likely = Usage(
                 input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
-                output_tokens=max(likely.output_tokens, min(least_output, bound.output_tokens)),
+                output_tokens=max(likely.output_tokens, min(least, bound.output_tokens)),
             )
             choices = [likely.with_fields(output_tokens=bound.output_tokens), likely]
             alone = reservations.unexplained, reservations.unexplained_tokens

@@ -11,7 +11,7 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.references import KnownAddresses
 from activities.reporting.tree import heading, paragraph, write
 from contracts import orchestrator_roles, reflective_roles, roles, supervisor_roles
-from contracts.addresses import digest
+from contracts.addresses import digest, gap_id
 from contracts.checking_roles import CheckerAnswer, CorrectorAnswer, ReviewerAnswer, ReviewInput
 from contracts.evidence import DocumentRef, Finding, Gap
 from contracts.lenient import UnfitAnswer
@@ -131,6 +131,31 @@ def test_what_a_run_cannot_do_is_not_asked_for() -> None:
     assert {key for key, schema in asked.items() if "read_further" in schema} == {(0, True), (1, True)}
     actions = json.loads(schema_text(CorrectorAnswer))["$defs"]["ProposedCorrection"]["properties"]["action"]["enum"]
     assert actions == ["keep", "split", "soften", "correct", "remove"]
+
+
+def test_a_refiner_may_state_one_gap_of_its_own_with_new_queries() -> None:
+    """Nothing else can be searched for: none without a query, none that the list has, none where nothing is searched."""
+    known = GAPS[0].model_copy(update={"id": gap_id("how a policy knows the customer")})
+    queries = [{"query": text} for text in ("asked", "policy customer setting", "policy role", "third")]
+    own = {"description": "How a policy knows the customer", "severity": "critical", "follow_up_queries": queries}
+
+    def stated(gaps: list[Gap], remaining: int = 1, **changes: object) -> supervisor_roles.OwnGap:
+        request = supervisor_roles.RefineInput(gaps=gaps, remaining_iterations=remaining, asked=["asked"])
+        answer, _ = fitted(
+            supervisor_roles.RefinerAnswer,
+            request,
+            gap_analysis=[{"gap_id": "gap-1", "follow_up_queries": [{"query": "policy role"}]}],
+            own_gap=own | changes,
+            iteration_recommendation={},
+        )
+        assert not answer.own_gap.description or not any(one.follow_up_queries for one in answer.gap_analysis)
+        return answer.own_gap
+
+    assert [one.query for one in stated(GAPS).follow_up_queries] == ["policy customer setting", "policy role"]
+    assert stated(GAPS).severity is Severity.CRITICAL
+    assert stated([known]).description == ""
+    assert stated(GAPS, remaining=0).description == ""
+    assert stated(GAPS, follow_up_queries=[{"query": "asked"}]).description == ""
 
 
 def test_a_gap_that_is_none_needs_no_query() -> None:

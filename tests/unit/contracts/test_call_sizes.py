@@ -12,6 +12,7 @@ from contracts import roles, supervisor_roles
 from contracts.addresses import digest
 from contracts.call_sizes import (
     CallSizes,
+    asked_output,
     claims_per_call,
     expected_call,
     likely_call,
@@ -20,6 +21,7 @@ from contracts.call_sizes import (
     worst_call,
     worst_output,
 )
+from contracts.checking_roles import CHECKER, CheckInput
 from contracts.evidence import DocumentRef, Evidence, Gap, SectionRef
 from contracts.outcome import GateIssue, Guidance, Usage
 from contracts.plan import PlanNode
@@ -170,9 +172,34 @@ def test_an_analysis_asks_for_no_more_findings_than_its_answer_has_room_for() ->
     request = roles.AnalyzeInput(sub_query=PlanNode(id="sq-1", text="what"), sources=sources)
     asked = [
         request.model_copy(update={"reserved_output_tokens": tokens}).asked_findings
-        for tokens in (None, 8_000, 1_100, 100)
+        for tokens in (None, 8_000, 1_700, 100)
     ]
-    assert asked == [request.finding_limit, request.finding_limit, 5, 3]
+    assert asked == [request.finding_limit, request.finding_limit, 4, 3]
+    assert request.asked_output_tokens >= 300 * request.finding_limit
+    granted = request.model_copy(update={"reserved_output_tokens": request.asked_output_tokens})
+    assert granted.asked_findings == request.finding_limit
+
+
+def test_an_update_asks_for_no_more_characters_than_its_answer_has_room_for() -> None:
+    """With less room than the limit of an update takes, the prompt names fewer characters, never none."""
+    notes = [states.finding("a note", evidence_ids=["ev-1", "ev-2"])] * 8
+    request = UpdateInput(heading="What it does", findings=notes, most_characters=1_600)
+    asked = [
+        request.model_copy(update={"reserved_output_tokens": tokens}).asked_characters
+        for tokens in (None, request.asked_output_tokens, 500, 100)
+    ]
+    assert asked == [1_440, 1_440, 564, 300]
+    assert request.asked_output_tokens >= 1_440 // 3 + 16 * 12
+
+
+def test_what_is_reserved_is_what_the_prompt_asks_for_however_short_earlier_answers_were() -> None:
+    """A later answer is not cut because the first one was short, and one of a model that reasons has room for that."""
+    claims = CheckInput(numbers=list(range(17)))
+    quiet = {CHECKER.name: CallSizes(calls=3, output_share=0.2)}
+    assert asked_output(claims, quiet) == claims.asked_output_tokens >= 17 * 110
+    reasoning = {CHECKER.name: CallSizes(calls=3, output_share=5.0, excess_tokens=4_000)}
+    assert asked_output(claims, reasoning) == claims.asked_output_tokens + 4_000
+    assert asked_output(roles.RoleInput(), reasoning) == 0
 
 
 def test_short_answers_do_not_make_the_next_reservation_smaller_still() -> None:

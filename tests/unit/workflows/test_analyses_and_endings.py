@@ -1,6 +1,7 @@
 """Analyses that are made again, opinions on sources, the life of gaps, and how runs end."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,7 +28,8 @@ from contracts.vocabulary import (
     SourceStatus,
     StopReason,
 )
-from tests.fakes import states
+from tests.every_strategy.joined import undisturbed
+from tests.fakes import model_work, states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
 from workflows.phases.analysis import merge_readings, plan_readings, update_quality, withdraw
@@ -446,3 +448,32 @@ def test_resuming_is_advised_where_it_would_do_something(
     found = advice_of(answered_state(**changes), outcome, reason)
     assert advice in found
     assert bool(found) is bool(advice)
+
+
+async def test_a_gap_that_only_the_refiner_states_is_searched_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No reader names it: the refiner does, with its queries; it becomes a gap of the run and the next iteration's search."""
+    own = {
+        "description": "How much a full freeze costs",
+        "severity": "critical",
+        "follow_up_queries": [{"query": "cost of a full freeze in hours"}],
+    }
+
+    def refinement(prompt: str) -> dict[str, object]:
+        del prompt
+        return {"gap_analysis": [], "own_gap": own, "iteration_recommendation": {"should_iterate": False}}
+
+    analysis = model_work.analysis
+    monkeypatch.setattr(
+        model_work, "analysis", lambda prompt, **_: analysis(prompt, with_gap="Iteration: 1 of" in prompt)
+    )
+    monkeypatch.setattr(model_work, "refinement", refinement)
+    trial = await undisturbed(tmp_path, "supervisor", "model", limits={"max_iterations": 2})
+    trial.assert_completed()
+    state = trial.state
+    [gap] = [gap for gap in state.evidence.gaps if gap.origin == "refiner"]
+    assert (gap.description, gap.severity) == (own["description"], Severity.CRITICAL)
+    searched = [query for query in state.searches() if query.iteration == 2]
+    assert [query.text for query in searched if query.gap_id == gap.id] == ["cost of a full freeze in hours"]
+    assert searched[0].gap_id == gap.id

@@ -25,7 +25,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.pauses import call_hook
 from workflows.phases.role_inputs import to_extract
 from workflows.phases.writing import write_draft
-from workflows.rules.gaps import apply_assessments
+from workflows.rules.gaps import apply_assessments, own_gaps, with_gaps
 from workflows.rules.sub_queries import (
     assign_readings,
     follow_ups,
@@ -244,17 +244,21 @@ class SupervisorStrategy(Strategy):
         output = take_refined(state)
         if output is None:
             output = await run.ask(REFINER, "refine", _refine_input(run, state.evidence.draft_text))
-        state.evidence.gaps = apply_assessments(state, output.gap_analysis)
+        own, assessed = own_gaps(state, output.own_gap)
+        state.evidence.gaps = with_gaps(state, own)
+        assessments = [*assessed, *output.gap_analysis]
+        state.evidence.gaps = apply_assessments(state, assessments)
         state.evidence.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
         is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.evidence.unaddressed_gaps())
         is_unread = any(gap.unread and gap.severity is not Severity.MINOR for gap in state.evidence.unaddressed_gaps())
-        position.recommended = advice.should_iterate or is_requested or is_unread
+        position.recommended = advice.should_iterate or is_requested or is_unread or bool(own)
         # Without an iteration left to search, follow-ups are not planned, and their gaps remain open.
         fresh: list[PlanNode] = []
         if position.recommended and should_iterate(state):
             limit = run.resolved.limits.max_sub_queries
-            fresh = follow_ups(state, output.gap_analysis, output.readings, advice.priority_gaps, limit)
+            first = [*(gap.id for gap in own), *advice.priority_gaps]
+            fresh = follow_ups(state, assessments, output.readings, first, limit)
             assign_readings(state, fresh)
         state.work.plan = state.work.plan.with_nodes(*fresh)
         # A repeated sub-query whose search failed before is analyzed again.

@@ -2,11 +2,13 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from activities.roles.prompt_rendering import ItemTexts, load_prompt, prompt_of, render_role
+from activities.roles.run_role import task_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
@@ -51,6 +53,7 @@ WRITING: dict[str, Any] = {
     "source_count": 9,
     "high_quality_sources": 4,
 }
+GAPS = WRITING["gaps"]
 NOTES = {name: WRITING[name] for name in ("findings", "evidence", "sources")}
 REFINING: dict[str, Any] = {
     "gaps": [Gap(id="gap-1", description="measured costs", suggested_queries=["cost of freezing"])],
@@ -73,6 +76,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "synthesizer": WRITING,
     "refiner": REFINING,
     "supervisor": REFLECTING,
+    "reviewer": {"draft": REFINING["draft"]},
     "executor": {"goal": "how wraparound is prevented"},
     "librarian": {"need": "how wraparound is prevented"},
     "scanner": {"sub_query": PlanNode(id="need-1", text="wraparound"), "sources": WRITING["sources"]},
@@ -114,6 +118,48 @@ def test_the_stable_part_names_the_role_and_the_form_of_the_answer(role: RoleSpe
     shown = role.answer.model_validate_json(skeleton[0].replace("…", "x")).model_fields_set
     schema = role.answer.model_json_schema()
     assert set(schema.get("required", ())) <= shown <= set(schema["properties"])
+
+
+def fields_of(schema: dict[str, Any], part: dict[str, Any], value: Any) -> Iterator[tuple[str, bool]]:
+    """Yield each field of an example's objects, and whether the schema has it in that place."""
+    while "$ref" in part:
+        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    if isinstance(value, list):
+        for item in value:
+            yield from fields_of(schema, part.get("items", {}), item)
+    elif isinstance(value, dict):
+        parts = [schema["$defs"][one["$ref"].rpartition("/")[2]] for one in part.get("anyOf", ()) if "$ref" in one]
+        known = {name: field for one in (part, *parts) for name, field in one.get("properties", {}).items()}
+        for name, item in value.items():
+            yield name, name in known
+            yield from fields_of(schema, known.get(name, {}), item)
+
+
+VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "analyzer": [{"one_collection": True}, {"wanted": [SectionRef(source_id=SOURCE, start=0, end=9)]}, {"gaps": GAPS}],
+    "extractor": [{"one_collection": True}, {"wanted": [SectionRef(source_id=SOURCE, start=0, end=9)], "gaps": GAPS}],
+    "refiner": [{"remaining_iterations": 0}, {"read_sources": WRITING["sources"]}],
+}
+"""Further inputs of the roles whose answers have fields that some calls do not ask for."""
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+def test_the_example_of_an_answer_has_only_fields_of_the_schema_that_is_sent(role: RoleSpec[Any, Any]) -> None:
+    """A field that the schema bars is in no example, and all fields that this call asks for and the file has are."""
+    if role.plain_text or role.tools:
+        return
+    whole = re.search(r"^\{.*\}$", prompt_of(role).system, re.MULTILINE)
+    assert whole is not None
+    for changes in [{}, *VARIANTS.get(role.name, [])]:
+        request = role.input(**common(**{**NEEDED.get(role.name, {}), **changes}))
+        task = task_of(role, request, {reference(TEXT).hash: TEXT, reference("# Draft").hash: "# Draft"})
+        example = re.search(r"^\{.*\}$", task.system, re.MULTILINE)
+        assert example is not None
+        schema = json.loads(schema_text(role.answer, request.fields_left_out))
+        shown = list(fields_of(schema, schema, json.loads(example[0])))
+        assert [name for name, is_known in shown if not is_known] == []
+        asked = [name for name, is_known in fields_of(schema, schema, json.loads(whole[0])) if is_known]
+        assert [name for name, _ in shown] == asked
 
 
 @pytest.mark.parametrize(
