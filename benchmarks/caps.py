@@ -71,6 +71,8 @@ class Bill:
     """Roles whose answers were cut, in order."""
     again: list[str] = field(default_factory=list)
     """Roles that were asked once more after a cut, in order."""
+    tight: list[str] = field(default_factory=list)
+    """Roles whose reservation was smaller than the answer that was asked for, with no word of that to the model."""
     shortened: int = 0
     """Calls that showed less, or were to answer more briefly."""
 
@@ -116,6 +118,9 @@ class SizedEngine:
         if request.shorten and most is not None:
             tokens_out = min(tokens_out, most)  # a shorter answer was asked for
         self.bill.shortened += request.shorten
+        asked = min(request.asked_output_tokens, task.role.output_tokens)
+        if most is not None and most < asked and not request.shorten:
+            self.bill.tight.append(task.role.name)
         is_cut = most is not None and (tokens_out > most or self._is_to_be_cut(task, most))
         usage = self._billed(task, tokens_in, most if is_cut and most is not None else tokens_out)
         if is_cut:

@@ -96,6 +96,15 @@ async def test_an_answer_that_its_reservation_cuts_is_asked_for_once_more() -> N
     assert run.without_model == 0
 
 
+@pytest.mark.parametrize("strategy", ["supervisor", "living"])
+async def test_short_answers_make_no_reservation_smaller_than_what_is_asked_for(strategy: str) -> None:
+    """After answers of a few tokens a model still gets room for what its prompt asks for, or is asked for less."""
+    sizes = {role: [(tokens, 60) for tokens, _ in calls] for role, calls in RECORDED["living"].items()}
+    run = await spend(0.6, strategy, sizes, pages=PAGES, verify="full")
+    assert len(run.bill.roles) > 10
+    assert run.bill.tight == []
+
+
 @pytest.mark.parametrize(
     ("strategy", "cap"),
     [("supervisor", 0.4), ("reflective", 0.4), ("orchestrator", 1.0), ("living", 0.4), ("recursive", 0.8)],
