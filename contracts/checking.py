@@ -105,7 +105,7 @@ class ExtractedClaim(CompactModel):
     remarks: list[str] = []
     """Differences that the rules found, for the checker."""
     row: bool = False
-    """True for a block quote or a table row that is one claim, which are never corrected."""
+    """True for a block quote, a listing or a table row that is one claim, which are never corrected."""
     cell: bool = False
     """True for a cell of a table."""
     shared: bool = False

@@ -2,9 +2,10 @@
 
 A claim is a sentence, a cell of a table, or a piece of a block quote up to its citations. Text with a citation is a
 claim in any form; text without one is a claim if it asserts something. The citation at the end of a paragraph or a list
-item counts for its sentences back to the citation before, and a citation in a cell of its own for its whole row. The
-first cell of a row names what the row is about: without a citation it is no claim. Bold lead words, and uncited
-sentences about the research itself under a heading such as *Gaps and limitations*, are no claims either.
+item counts for its sentences back to the citation before, one in a paragraph of its own for the paragraph, quotation or
+listing above it, and one in a cell of its own for its whole row. The first cell of a row names what the row is
+about: without a citation it is no claim. Bold lead words, and uncited sentences about the research itself under a
+heading such as *Gaps and limitations*, are no claims either.
 """
 
 import re
@@ -50,6 +51,8 @@ class ParsedClaim:
     sentences: tuple[Sentence, ...]
     quoted: bool = False
     """True if it is a piece of a block quote."""
+    code: bool = False
+    """True if it is the text of a listing, whose citation is a paragraph of its own below it."""
     row: bool = False
     """True if it is a whole row of a table."""
     cell: bool = False
@@ -183,13 +186,15 @@ class _ClaimFinder:
     def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
         for index, block in enumerate(blocks):
             previous = blocks[index - 1] if index else None
+            following = blocks[index + 1] if index + 1 < len(blocks) else None
+            below = _lone_marks(following) if following else ()
             lead = previous.sentences[-1].words if previous and previous.kind == "paragraph" else ""
             match block.kind:
                 case "heading":
                     yield from self._heading(block)
                 case "paragraph":
-                    introduces = index + 1 < len(blocks) and blocks[index + 1].kind in INTRODUCED_KINDS
-                    yield from self._paragraph(block.sentences, introduces=introduces)
+                    introduces = following is not None and following.kind in INTRODUCED_KINDS
+                    yield from self._paragraph(block.sentences, below, introduces=introduces)
                 case "list":
                     self._leads.append(lead)
                     for number, item in enumerate(block.parts):
@@ -207,9 +212,10 @@ class _ClaimFinder:
                         yield from self._row(row, block.rows[0] if number else ())
                     self._leads.pop()
                 case "quote":
-                    yield from self._quote(block)
+                    yield from self._quote(block, below)
                 case "code":
-                    self._add_unit(block.sentences, shorten(block.words, MAX_AFTER))
+                    self._add_unit((*block.sentences, *below), shorten(block.words, MAX_AFTER))
+                    yield from self._claim(below, words=block.words, code=True, only_cited=True)
 
     def _heading(self, block: Block) -> Iterator[ParsedClaim]:
         self._section = block.words if block.level > 1 else ""
@@ -221,21 +227,24 @@ class _ClaimFinder:
         yield from self._claim(block.sentences, only_cited=True)
         self._headings.append((block.level, block.words))
 
-    def _paragraph(self, leaf: tuple[Sentence, ...], *, introduces: bool) -> Iterator[ParsedClaim]:
-        # The last citation counts for the sentences back to the one before.
-        cited = [number for number, sentence in enumerate(leaf) if sentence.marks]
-        ends_cited = bool(cited) and cited[-1] == len(leaf) - 1
-        if ends_cited:
-            first_shared = cited[-2] + 1 if len(cited) > 1 else 0
+    def _paragraph(
+        self, leaf: tuple[Sentence, ...], below: tuple[Sentence, ...], *, introduces: bool
+    ) -> Iterator[ParsedClaim]:
+        # The last citation counts for the sentences back to the one before; it may be a paragraph of its own below.
+        cited = [number for number, sentence in enumerate(leaf[:-1]) if sentence.marks]
+        last_marks = [mark for sentence in (*leaf[-1:], *below) for mark in sentence.marks]
+        if last_marks:
+            first_shared = cited[-1] + 1 if cited else 0
         else:
             first_shared = len(leaf)
         for number, sentence in enumerate(leaf):
-            self._add_unit((sentence,), sentence.words)
+            parts = (sentence, *below) if sentence is leaf[-1] else (sentence,)
+            self._add_unit(parts, sentence.words)
             if number == 0 and _is_lead(sentence) and (len(leaf) > 1 or not sentence.words.endswith(SENTENCE_ENDS)):
                 continue
             yield from self._claim(
-                (sentence,),
-                shared=tuple(leaf[-1].marks) if number >= first_shared else (),
+                parts,
+                shared=tuple(last_marks) if number >= first_shared else (),
                 only_cited=self._about_research,
                 introduces=introduces and sentence is leaf[-1],
             )
@@ -270,9 +279,9 @@ class _ClaimFinder:
                 place=self._here(row=others, column=names[column]),
             )
 
-    def _quote(self, block: Block) -> Iterator[ParsedClaim]:
+    def _quote(self, block: Block, below: tuple[Sentence, ...]) -> Iterator[ParsedClaim]:
         pieces: list[list[Sentence]] = [[]]
-        for sentence in sentences(block.parts[0]):
+        for sentence in (*sentences(block.parts[0]), *below):
             pieces[-1].append(sentence)
             if sentence.marks:
                 pieces.append([])
@@ -288,7 +297,9 @@ class _ClaimFinder:
         self,
         parts: tuple[Sentence, ...],
         *,
+        words: str = "",
         quoted: bool = False,
+        code: bool = False,
         row: bool = False,
         cell: bool = False,
         row_head: str = "",
@@ -299,12 +310,13 @@ class _ClaimFinder:
     ) -> Iterator[ParsedClaim]:
         own = [mark for part in parts for mark in part.marks]
         evidence_ids = list(dict.fromkeys(key for mark in own or shared for key in mark.evidence_ids))
-        words = (CELL_BREAK if row else " ").join(text for part in parts if (text := part.words))
+        words = words or (CELL_BREAK if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
         # A short cell with a citation of its row says something below its head.
         states = cell and shared and any(map(str.isalnum, words))
         states = states or _asserts(words, self._language, introduces=introduces)
-        if own or (not only_cited and states):
+        # A citation alone states nothing: it counts for the block above it.
+        if words and (own or (not only_cited and states)):
             yield ParsedClaim(
                 id="",
                 words=words,
@@ -312,6 +324,7 @@ class _ClaimFinder:
                 evidence_ids=evidence_ids,
                 sentences=parts,
                 quoted=quoted,
+                code=code,
                 row=row,
                 cell=cell,
                 row_head=row_head,
@@ -336,6 +349,16 @@ def _group_cells(row: tuple[Sentence, ...]) -> list[tuple[int, tuple[Sentence, .
         elif cell.marks:
             waiting = (*waiting, cell)
     return groups
+
+
+def _lone_marks(block: Block) -> tuple[Sentence, ...]:
+    """Return the sentences of a paragraph or a quote that has citations alone; none of any other block."""
+    found: tuple[Sentence, ...] = ()
+    if block.kind == "paragraph":
+        found = block.sentences
+    elif block.kind == "quote" and all(part.kind == "paragraph" for part in block.parts[0]):
+        found = tuple(sentences(block.parts[0]))
+    return found if any(one.marks for one in found) and not any(one.words for one in found) else ()
 
 
 def _is_lead(sentence: Sentence) -> bool:

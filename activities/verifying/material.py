@@ -321,7 +321,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
                 place=claim.place,
                 fingerprint=claim_id(claim.subject, claim.evidence_ids),
                 importance=round(weight, 2),
-                row=claim.quoted or claim.row,
+                row=claim.quoted or claim.row or claim.code,
                 cell=claim.cell,
                 shared=bool(claim.evidence_ids) and not any(part.marks for part in claim.sentences),
                 names_row=claim.cell and not claim.row_head,

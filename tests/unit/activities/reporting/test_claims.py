@@ -209,6 +209,12 @@ Ends a session that is idle.
 
 Unlike the other one, it costs little.
 
+```
+idle_timeout = 5
+
+## no heading
+```
+
 Be wary of it with a pool.
 
 `NO CHECK`/`CHECK ROWS` (`boolean`)
@@ -228,8 +234,6 @@ Works in steps:
 
 ```sql
 SET mode = on;
-
-## no heading
 ```
 
 It is ignored on sockets.
@@ -314,6 +318,26 @@ def test_numbers_of_the_text_itself_are_no_figures(statement: str, verdict: str)
     assert judge(claim, [passage], REGISTRY, "en").verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("The example is:\n\n```sql\nSELECT 1\n  FROM rows;\n```\n\n[{A}]\n", "SELECT 1 FROM rows;"),
+        ("- **Item.** The example is:\n\n  ```\n  SELECT 1;\n  ```\n  [{A}]\n- Other\n", "SELECT 1;"),
+        ("It says:\n\n> Rows are safe. They stay.\n\n[{A}]\n", "Rows are safe. They stay."),
+        ("> Rows are safe.\n\n> [{A}]\n", "Rows are safe."),
+        ("> Rows are safe.\n>\n> [{A}]\n", "Rows are safe."),
+        ("Rows are never lost.\n\n[{A}]\n", "Rows are never lost."),
+        ("## Rows\n\n[{A}]\n", ""),
+        ("- Rows\n\n[{A}]\n", ""),
+    ],
+)
+def test_a_citation_alone_counts_for_the_block_above_it(text: str, statement: str) -> None:
+    """The statement of a listing or a quotation is its text; a citation without words is no claim, and never empty."""
+    claims = find_claims(parse_draft(text.replace("{A}", A)))
+    assert [claim.words for claim in claims if claim.evidence_ids] == [statement] * bool(statement)
+    assert all(claim.words for claim in claims)
+
+
 @pytest.mark.parametrize("heading", ["Gaps and limitations", "Lücken und Grenzen", "Limitaciones", "Offene Fragen"])
 def test_sentences_about_the_research_are_no_claims(heading: str) -> None:
     """Under its heading an uncited sentence says what the research did not find; a cited one is a claim as elsewhere."""
@@ -356,13 +380,14 @@ WORDS = ["The dam is safe. ", "word ", "e.g. ", "🐘 ", "é", "? ", f"[{A}]", f
 @draws(100)
 @given(st.lists(st.sampled_from(SIGNS + WORDS), max_size=40).map("".join))
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
-    """Places are exact, claims do not overlap, together they have every citation, and rendering changes no id."""
+    """Places are exact, claims do not overlap, together they have every citation with words, and rendering changes no id."""
     claims, written = numbered(draft)
     spans = [claim.span(written) for claim in claims]
     assert spans == sorted(spans)
     assert all(one[1] <= other[0] for one, other in pairwise(spans))
-    marked = [sentence for sentence in written.spans if sentence.marks]
-    assert [each for claim in claims for each in claim.sentences if each.marks] == marked
+    claimed = [each for claim in claims for each in claim.sentences if each.marks]
+    assert claimed == [sentence for sentence in written.spans if sentence.marks and sentence in set(claimed)]
+    assert not any(sentence.words for sentence in written.spans if sentence.marks and sentence not in set(claimed))
     drafted = find_claims(parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([])))
     assert [claim.id for claim in drafted] == [claim.id for claim in claims]
 
