@@ -15,7 +15,7 @@ from contracts.request import Constraints
 from contracts.roles import QUERY_OUTPUT_TOKENS, BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import ReadingArguments, SearchArguments, ToolSpec
+from contracts.tools import MAX_CALLS, ReadingArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
@@ -121,7 +121,10 @@ WEB_SEARCH: Final = ToolSpec(
     WebSearchArguments,
 )
 FETCH_URL: Final = ToolSpec(
-    "fetch_url", "Fetch a page by its number. Returns a file id, type and size.", FetchArguments
+    "fetch_url",
+    "Fetch a page by its number. Returns a file id, type and size. "
+    f"One turn has at most {MAX_CALLS} calls of all tools together.",
+    FetchArguments,
 )
 PARSE_CONTENT: Final = ToolSpec(
     "parse_content",

@@ -41,6 +41,8 @@ FINDINGS_OF_SEVERAL: Final = 3
 """For each of several sub-queries of one analysis, at least."""
 FINDINGS_PER_SOURCE: Final = 2
 MIN_ASKED_FINDINGS: Final = 3
+LEAST_FURTHER_FINDINGS: Final = 3
+"""Of a second reading, however short the sections that it is shown."""
 LEAST_PRIORITY: Final = 3
 """Of a finding that is background."""
 FINDING_OUTPUT_TOKENS: Final = 300
@@ -293,7 +295,9 @@ class AnalyzeInput(RoleInput):
     wanted: list[SectionRef] = []
     """Sections that an earlier answer asked for; if there are any, only these are shown."""
     found: list[str] = []
-    """Statements of the earlier answer that asked for `wanted`."""
+    """Statements of the earlier answer that asked for `wanted`, or of earlier readings of the same page."""
+    found_gaps: list[str] = []
+    """Descriptions of the gaps of the earlier answer that asked for `wanted`."""
     shown_before: bool = False
     """True if `wanted` was asked for by an answer to the same request, which was shown other parts of the sources."""
     sections: list[int] = []
@@ -322,11 +326,14 @@ class AnalyzeInput(RoleInput):
         """Return the most findings of the call: more for several sub-queries, and where much is shown."""
         several = max(FINDINGS_OF_SEVERAL * len(self.sub_queries), FINDINGS_PER_SOURCE * len(self.sources))
         if self.wanted:
+            # Another reading of the same pages is asked for what these sections add.
+            several = LEAST_FURTHER_FINDINGS if self.shown_before else several
             of_text = findings_of_text(sum(section.end - section.start for section in self.wanted))
         else:
             sizes = (source.text.size for source in self.sources if source.text is not None)
             of_text = min(self.shown_tokens, sum(sizes) // CHARACTERS_PER_TOKEN) // TOKENS_PER_FINDING
-        return min(max(self.max_findings, several, of_text), MAX_FINDINGS)
+        least = 0 if self.wanted and self.shown_before else self.max_findings
+        return min(max(least, several, of_text), MAX_FINDINGS)
 
     @property
     def asked_findings(self) -> int:

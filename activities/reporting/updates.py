@@ -323,6 +323,7 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
     elements = [index for index, part in enumerate(parts) if _is_element(part)]
     replaced: dict[int, list[Block]] = {}
     added: defaultdict[int, list[Block]] = defaultdict(list)
+    below: defaultdict[int, list[Block]] = defaultdict(list)
     appended: list[Block] = []
     for operation in operations:
         text: tuple[Block, ...] = ()
@@ -335,7 +336,11 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
             raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(elements)}")
         index = elements[operation.anchor - 1]
         if operation.kind is OperationKind.PUT_AFTER:
-            added[index] += _fit_parts(text, parts[index])
+            if parts[index].kind == "list" and any(block.kind == "paragraph" for block in text):
+                # A paragraph never becomes an item, nor does it divide the list and its numbers: it follows the list.
+                below[_end_of_list(parts, index)] += [BREAK, *_parts_of(text), BREAK]
+            else:
+                added[index] += _fit_parts(text, parts[index])
             continue
         if index in replaced:
             raise UpdateRefused(f"anchor: {operation.anchor} is replaced or removed twice")
@@ -347,8 +352,17 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
         if cited_evidence((parts[index],)) and not cited_evidence(text):
             raise UpdateRefused(f"text: what takes the place of {operation.anchor} must cite a passage, too")
         replaced[index] = _fit_parts(text, parts[index])
-    changed = (new for index, part in enumerate(parts) for new in (*replaced.get(index, (part,)), *added[index]))
+    changed = (
+        new for index, part in enumerate(parts) for new in (*replaced.get(index, (part,)), *added[index], *below[index])
+    )
     return _join_parts([*changed, *appended])
+
+
+def _end_of_list(parts: Sequence[Block], index: int) -> int:
+    """Return the index of the last item of the list that has an item at this index."""
+    while parts[index + 1 : index + 2] and parts[index + 1].kind == "list":
+        index += 1
+    return index
 
 
 def _fit_parts(text: Blocks, neighbour: Block) -> list[Block]:

@@ -30,6 +30,8 @@ MAX_LISTED_PAGES: Final = 12
 """Pages listed per search."""
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
+MAX_NOTES_SHOWN: Final = 30
+"""Notes of earlier readings of a page that another reading of it is shown, the newest."""
 NOTHING_IN_PAGE: Final = "nothing in it speaks about the task; all of it was read."
 NOTHING_IN_PARTS: Final = "nothing in the parts that were read speaks about the task."
 
@@ -203,7 +205,8 @@ def _reading_input(
     if engine is EngineKind.MODEL:
         limit = max(limit, findings_of_page(source))
     sections = [reading.section] if reading.section else []
-    return request.with_fields(max_findings=limit, sections=sections, outlined=True)
+    notes = [finding.statement for finding in run.state.evidence.findings if source.id in finding.source_ids]
+    return request.with_fields(max_findings=limit, sections=sections, outlined=True, found=notes[-MAX_NOTES_SHOWN:])
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------
@@ -279,6 +282,8 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
     lines = list_notes(state, source, made - set(known))
     if not lines and result.findings:
         lines = ["nothing new: its notes stand above."]
+    elif not lines and any(source.id in finding.source_ids for finding in state.evidence.findings):
+        lines = ["nothing beyond its notes above."]
     elif not lines:
         lines = [NOTHING_IN_PARTS if result.outline else NOTHING_IN_PAGE]
     lines += [f"left open by this page: {gap.description}" for gap in result.gaps]

@@ -219,7 +219,12 @@ async def read_sources(
     if not first.wanted:
         return result
     statements = [finding.statement for finding in first.findings]
-    more = request.with_fields(wanted=first.wanted, found=statements, shown_before=True)
+    more = request.with_fields(
+        wanted=first.wanted,
+        found=[*request.found, *statements],
+        found_gaps=[gap.description for gap in first.gaps],
+        shown_before=True,
+    )
     with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
         second = await run.ask(role, f"{step}/sections", more, engine)
         return _joined(run, result, add_derived_fields(second, []))

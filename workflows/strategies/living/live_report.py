@@ -18,6 +18,11 @@ from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.living.position import LivingPosition
 
+LAST_NOTES: Final = (
+    "Add what these notes say and the section lacks; leave out for good those that do not belong under its heading."
+)
+"""Purpose of an update with notes that no agent has placed: words chose their section."""
+
 
 def empty_sections(state: ResearchState) -> list[str]:
     """Return the headings without text."""
@@ -50,7 +55,7 @@ async def place_notes(
     while (due := unwritten_notes(state, left_out)) and due != last_due:
         last_due = due
         requests = {
-            f"place-notes/{number}": update_input(run, heading, find_notes(state, notes))
+            f"place-notes/{number}": update_input(run, heading, find_notes(state, notes), LAST_NOTES)
             for number, (heading, notes) in enumerate(due.items(), start=1)
         }
         written = await write_updates(run, requests, engine=engine)

@@ -585,7 +585,10 @@ def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate"
     if update.outcome.section:
         lines += ["It now reads:", update.outcome.section]
     if left := note_numbers(state, update.left):
-        lines.append(f"No room was left for the notes {', '.join(map(str, left))}: ask for them once more.")
+        most = state.resolution.limits.max_update_characters
+        used = f"{step.inserted + step.removed} of at most {most} characters were used"
+        numbers = ", ".join(map(str, left))
+        lines.append(f"Not reported yet: the notes {numbers} ({used}). Ask for those that the section needs once more.")
     if omitted := note_numbers(state, update.omitted):
         numbers = ", ".join(map(str, omitted))
         lines.append(f"The writer left out the notes {numbers} for good: the section says them, or needs them not.")

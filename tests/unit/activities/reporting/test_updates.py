@@ -107,13 +107,23 @@ def test_operations_append_put_behind_and_replace_one_sentence_or_item() -> None
         report,
         instead(1, f"One, rather [{ev(2)}]."),
         after(2, f"Two and a half [{ev(4)}]."),
-        after(3, "three and a half"),
+        after(3, "- three and a half"),
         append(f"### More\n\n> A quotation. [{ev(5)}]"),
     )
     assert text == (
         f"One, rather [{ev(2)}]. Two is here. Two and a half [{ev(4)}].\n\n"
         f"- three [{ev(3)}]\n- three and a half\n- four\n\n### More\n\n> A quotation. [{ev(5)}]"
     )
+
+
+@pytest.mark.parametrize("anchor", [1, 2])
+def test_a_paragraph_that_is_put_after_an_item_stays_a_paragraph(anchor: int) -> None:
+    """It stands below the list, whose items and numbers stay together, before what follows the list."""
+    report = report_of(a=f"1. one [{ev(1)}]\n2. two\n\nThe end.")
+    text = changed(report, after(anchor, f"It may fail [{ev(2)}]."), after(2, "3. three"))
+    assert text == f"1. one [{ev(1)}]\n2. two\n3. three\n\nIt may fail [{ev(2)}].\n\nThe end."
+    alone = changed(report, after(anchor, f"It may fail [{ev(2)}]."))
+    assert alone == f"1. one [{ev(1)}]\n2. two\n\nIt may fail [{ev(2)}].\n\nThe end."
 
 
 def test_a_sentence_or_an_item_is_removed_with_its_citation() -> None:

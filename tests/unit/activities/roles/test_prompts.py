@@ -13,7 +13,7 @@ from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
 from contracts.evidence import Gap, SectionRef
-from contracts.living_roles import DECOMPOSER
+from contracts.living_roles import DECOMPOSER, FETCH_URL
 from contracts.orchestrator_roles import ORCHESTRATOR, OrchestrateInput
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
@@ -23,6 +23,7 @@ from contracts.research_trees import TaskType
 from contracts.resolved import CorpusFolder, CorpusOverview, CorpusSnapshot
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
+from contracts.tools import MAX_CALLS
 from contracts.vocabulary import Confidence, Phase, Severity
 from providers.interfaces import RenderedPrompt
 from providers.models.answers import schema_text
@@ -141,6 +142,36 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "refiner": [{"remaining_iterations": 0}, {"read_sources": WRITING["sources"]}],
 }
 """Further inputs of the roles whose answers have fields that some calls do not ask for."""
+
+
+def test_roles_that_call_tools_know_how_many_calls_a_turn_has() -> None:
+    """Five of thirteen calls of a real model were refused, because the limit was named nowhere."""
+    for role in (role for role in ROLES if role.tools and role.name != "intake"):  # which makes one call
+        assert f"at most {MAX_CALLS}" in prompt_of(role).system, role.name
+    assert f"at most {MAX_CALLS} calls" in FETCH_URL.description
+
+
+def test_another_reading_of_a_page_is_shown_what_earlier_ones_noted() -> None:
+    """For another purpose the notes of the page, for sections that were asked for also the gaps of the first answer."""
+    pages = [source(reference(TEXT))]
+    focused = unmarked(rendered(roles.ANALYZER, analyze_input(pages, found=["Vacuum freezes rows."])).prompt)
+    assert "Notes that earlier readings made of this page" in focused
+    assert "<found>\n- Vacuum freezes rows.\n</found>" in focused
+    wanted = [SectionRef(source_id=SOURCE, start=0, end=700)]
+    request = analyze_input(pages, found=["Vacuum freezes rows."], found_gaps=["Its cost"], wanted=wanted)
+    again = unmarked(rendered(roles.ANALYZER, request).prompt)
+    assert "<found_gaps>\n- Its cost\n</found_gaps>" in again
+    assert "earlier readings" not in again
+
+
+@pytest.mark.parametrize("characters", [200, 900, 60_000])
+def test_a_second_reading_is_asked_for_as_many_findings_as_its_sections_have(characters: int) -> None:
+    """Not for those of the whole page and of all sub-queries, of which the first reading had its own."""
+    wanted = [SectionRef(source_id=SOURCE, start=0, end=characters)]
+    queries = [PlanNode(id=f"sq-{number}", text="what vacuum does") for number in range(5)]
+    request = analyze_input([source(reference(TEXT))], wanted=wanted, sub_queries=queries, shown_before=True)
+    assert request.finding_limit == max(3, roles.findings_of_text(characters))
+    assert request.with_fields(shown_before=False).finding_limit >= 15
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
