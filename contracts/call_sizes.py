@@ -329,8 +329,9 @@ def _tokens(text: str) -> int:
 
 def _answer_tokens(answer: ToolAnswer) -> int:
     """Count the tokens of an answer; each line gets a three-token prefix, at most one per 80 characters."""
-    lines = answer.text.count("\n") + len(answer.text) // 80 + 1
-    return 2 * LINE_TOKENS + _tokens(answer.text) + lines * 3
+    text = answer.whole
+    lines = text.count("\n") + len(text) // 80 + 1
+    return 2 * LINE_TOKENS + _tokens(text) + lines * 3
 
 
 def _shown_tokens(request: AnalyzeInput) -> int:

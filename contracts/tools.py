@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -10,6 +10,7 @@ from contracts.base import CompactModel, Contract
 
 A = TypeVar("A", bound=BaseModel)
 
+LINES_SHOWN_ONCE: Final = "[a list that stood here is left out now; another reading of the page shows it again]"
 MAX_CALLS: Final = 8
 """Calls executed per turn; the others are answered with an error."""
 ARGUMENT_CHARACTERS: Final = 8_000
@@ -54,7 +55,20 @@ class ToolAnswer(CompactModel):
 
     call_id: str
     text: str = ""
+    passing: list[str] = []
+    """Lines below the text that only the turn after the call is shown, such as a list to choose from."""
     is_error: bool = False
+
+    @property
+    def whole(self) -> str:
+        """Return the text with the lines below it."""
+        return "\n".join(filter(None, [self.text, *self.passing]))
+
+    def seen(self) -> Self:
+        """Return the answer as later turns are shown it."""
+        if not self.passing:
+            return self
+        return self.with_fields(text="\n".join(filter(None, [self.text, LINES_SHOWN_ONCE])), passing=[])
 
 
 def refuse_call(call: ToolCall) -> ToolAnswer:

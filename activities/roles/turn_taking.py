@@ -137,8 +137,8 @@ def _user_message(
 
 def _answer_block(answer: ToolAnswer, canary: str) -> Block:
     """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
-    text = answer.text[:ANSWER_CHARACTERS]
-    lost = len(answer.text) - ANSWER_CHARACTERS
+    text = answer.whole[:ANSWER_CHARACTERS]
+    lost = len(answer.whole) - ANSWER_CHARACTERS
     if answer.is_error:
         content = guard(text).strip()
     else:
@@ -228,7 +228,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
         else:
             content.append(block)
     turn = tool_turns.TakenTurn(
-        answers=[] if not transcript.turns else tool_turns.pair_answers(transcript.turns[-1].calls, request.answers),
+        answers=_answers_seen(transcript, request),
         reminder=request.reminder,
         guidance=_new_guidance(transcript, request),
         content=content,
@@ -248,6 +248,13 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
         text=shorten(remove_signs_of(text).strip(), tool_turns.TEXT_CHARACTERS),
         steered=steered,
     )
+
+
+def _answers_seen(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[ToolAnswer]:
+    """Return the answers to the last turn's calls, without the lines that only this turn was shown."""
+    if not transcript.turns:
+        return []
+    return [answer.seen() for answer in tool_turns.pair_answers(transcript.turns[-1].calls, request.answers)]
 
 
 def _check_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tuple[ToolCall, Block]:

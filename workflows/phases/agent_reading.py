@@ -275,7 +275,7 @@ def describe_page(
 
 
 def describe_reading(state: ResearchState, source: Source, known: Collection[str], result: AnalyzerResult) -> list[str]:
-    """Return the lines of a reading: its notes, what it leaves open, and the sections that it was not shown."""
+    """Return the lines of a reading: its notes, and what it leaves open."""
     if is_made_by_rules(state, result):
         return ["no model could read it for this: have it read again, or open another page."]
     made = {finding.id for finding in result.findings}
@@ -287,9 +287,14 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
     elif not lines:
         lines = [NOTHING_IN_PARTS if result.outline else NOTHING_IN_PAGE]
     lines += [f"left open by this page: {gap.description}" for gap in result.gaps]
-    if result.outline:
-        lines += ["not shown to the reader; give a number as `section` to have it read:", *result.outline]
     return lines
+
+
+def list_unread(state: ResearchState, result: AnalyzerResult | None) -> list[str]:
+    """Return the lines of the sections that a reading was not shown; empty if it was shown all."""
+    if result is None or not result.outline or is_made_by_rules(state, result):
+        return []
+    return ["not shown to the reader; give a number as `section` to have it read:", *result.outline]
 
 
 def is_made_by_rules(state: ResearchState, result: AnalyzerResult) -> bool:

@@ -197,7 +197,7 @@ class ResearchRun(RunContext):
         tools = {call.id: call.name for call in calls}
         for answer in answers:
             call = {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
-            data = extra | call | {"result": answer.text[:MAX_EVENT_TEXT], **(results or {}).get(answer.call_id, {})}
+            data = extra | call | {"result": answer.whole[:MAX_EVENT_TEXT], **(results or {}).get(answer.call_id, {})}
             self.note("tool.returned", shorten(answer.text, MAX_TASK_CHARACTERS), role=role.name, step=step, **data)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:

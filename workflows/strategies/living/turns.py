@@ -33,6 +33,7 @@ from workflows.phases.agent_reading import (
     describe_reading,
     describe_search,
     list_pages,
+    list_unread,
     may_read_by_rules,
     page_refusal,
     page_source,
@@ -377,6 +378,7 @@ async def _carry_out(
     results = dict[str, dict[str, Any]]()
     for call in calls:
         name = call.id
+        passing: list[str] = []
         if name in work.refused:
             text = work.refused[name]
             is_error = True
@@ -392,6 +394,7 @@ async def _carry_out(
         elif name in work.files:
             result = read.get(work.files[name])
             text, is_error = _describe_file(state, work.files[name], known_notes, result)
+            passing = list_unread(state, result)
             # Another reading of the same page in this turn lists its own notes alone.
             if result:
                 known_notes |= {finding.id for finding in result.findings}
@@ -401,7 +404,7 @@ async def _carry_out(
             is_error = written[name].outcome.step is None and not written[name].omitted
         else:
             continue
-        answers[name] = ToolAnswer(call_id=name, text=text, is_error=is_error)
+        answers[name] = ToolAnswer(call_id=name, text=text, passing=passing, is_error=is_error)
     return answers, results
 
 

@@ -25,6 +25,7 @@ from workflows.phases.agent_reading import (
     describe_page,
     describe_search,
     list_pages,
+    list_unread,
     may_read_by_rules,
     page_refusal,
     page_source,
@@ -195,15 +196,18 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     for call in calls:
         subject = subjects.get(call.id)
         is_error = True
+        passing: list[str] = []
         if isinstance(subject, PlanNode):
             text, numbers = describe_search(run.state, subject, position.opened)
             is_error = numbers is None
         elif isinstance(subject, OpenedPage):
             reading = subject.reading(run.state)
-            text, is_error = describe_page(run.state, subject.number, known, results.get(reading) if reading else None)
+            result = results.get(reading) if reading else None
+            text, is_error = describe_page(run.state, subject.number, known, result)
+            passing = list_unread(run.state, result)
         else:
             text = subject or "The other calls of this turn came first: look at what they brought, then report."
-        answers[call.id] = ToolAnswer(call_id=call.id, text=text, is_error=is_error)
+        answers[call.id] = ToolAnswer(call_id=call.id, text=text, passing=passing, is_error=is_error)
     report = next((call for call in calls if call.name == AGENT_REPORT.name), None)
     if report is not None and not nodes and not pages:
         questions = [text.strip()[:400] for text in AGENT_REPORT.read(report).open_questions]

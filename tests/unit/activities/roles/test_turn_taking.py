@@ -118,6 +118,20 @@ def test_a_turn_with_the_canary_is_not_carried_out(call: tuple[str, Any]) -> Non
     assert Transcript.model_validate_json(stored).turns[0].content[0] == thought
 
 
+def test_a_list_to_choose_from_is_shown_once() -> None:
+    """The turn after the call is shown the sections of a page that nobody read, later ones only what was noted."""
+    output, stored = take(called(("look_up", {"word": "vacuum"})))
+    answer = ToolAnswer(call_id=output.calls[0].id, text="note 1: it freezes", passing=["not shown:", "3. Options"])
+    request = following(output).with_fields(answers=[answer])
+    first = json.dumps(sent(request, stored)[-1])
+    assert all(words in first for words in ("note 1: it freezes", "3. Options"))
+    second, stored = take(called(("look_up", {"word": "rows"})), request, stored)
+    later = json.dumps(sent(following(second), stored))
+    assert "note 1: it freezes" in later
+    assert "3. Options" not in later + stored
+    assert "a list that stood here is left out" in later
+
+
 def test_reminders_come_once_and_stay() -> None:
     """After the answers of their turn, or after the opening; a conversation never ends with the model's own words."""
     output, stored = take(called(("look_up", {"word": "vacuum"})), request := opening(reminder="Be quick."))
