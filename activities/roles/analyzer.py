@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from activities.reporting.inputs import term_above
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from contracts.addresses import canonical_url, finding_id
 from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence
@@ -191,7 +192,9 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
     questions = [work.request.query, *(node.text for node in work.request.sub_queries or [work.request.sub_query])]
 
     def differences(items: Sequence[Evidence]) -> dict[str, str]:
-        about = [text for item in items for text in (sources[item.source_id].title, item.heading) if text]
+        terms = (term_above(_text(work, item), item.start) for item in items)
+        titles = (text for item in items for text in (sources[item.source_id].title, item.heading))
+        about = [text for text in (*titles, *terms) if text]
         quotes = [_text(work, item)[item.start : item.end] for item in items]
         found = find_differences(statement, quotes, [*about, *questions], language)
         found += find_code_names(statement, [*quotes, *about, *questions])

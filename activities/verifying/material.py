@@ -341,14 +341,13 @@ def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
     asked = material.by_model and ruled.method is CheckMethod.RULES and ruled.verdict is not Verdict.SUPPORTED
     remarks = []
     if asked:
-        quotes = [show_passage(*passage).text for passage in known]
-        about = [text for item in cited for text in (item.title, item.heading) if text]
+        shown = [show_passage(*passage) for passage in known]
+        quotes = [item.text for item in shown]
+        # The term of a definition and the heading above a passage are in its title.
+        about = [*(item.title for item in shown), question]
         pages = list(dict.fromkeys(item.page for item in cited))
-        found = find_differences(
-            claim.stated, quotes, [*about, question], language, pages=pages, numbering=claim.numbering
-        )
-        shown = [text for item in show_passages(claim.evidence_ids, material) for text in (item.title, item.text)]
-        found += find_code_names(claim.stated, [*shown, question])
+        found = find_differences(claim.stated, quotes, about, language, pages=pages, numbering=claim.numbering)
+        found += find_code_names(claim.stated, [*quotes, *about])
         remarks = list(dict.fromkeys(difference.reason for difference in found))[:MAX_REMARKS]
     return {"ruled": ruled.with_fields(claim_id=claim.id), "asked": asked, "remarks": remarks}
 

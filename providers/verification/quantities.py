@@ -57,6 +57,7 @@ UNITS: Final[dict[str, tuple[str, Readings]]] = {
 MONEY: Final = frozenset(("USD", "EUR", "GBP", "JPY", "CHF", "INR", "CNY"))
 MONEY_SUFFIXES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
 """Letters that scale an amount of money: $5m is not in metres."""
+MIN_DOTTED: Final = 3  # characters of a unit that a point may join to its number
 MAX_UNIT_WORDS: Final = 3  # words in the longest name of a unit
 SCALES: Final[dict[str, float]] = {
     name: factor for names, factor in _DATA["scales"].items() for name in names.split("|")
@@ -371,7 +372,9 @@ def _unit_after(text: str, tokens: list[_Token], index: int) -> tuple[str, tuple
         name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only directly after its number: `5 s`, but not `5, s`.
         gap = " \u00a0\u202f-." if tokens[index - 1].word in SCALES else " \u00a0\u202f-"
-        is_adjacent = not text[tokens[index - 1].end : start].strip(gap)
+        between = text[tokens[index - 1].end : start]
+        # Programs write `2.weeks.ago`; the short names of units are parts of too many other names.
+        is_adjacent = not between.strip(gap) or (between == "." and len(name) >= MIN_DOTTED)
         if is_adjacent and name in UNITS:
             unit, factors = UNITS[name]
             return unit, factors, index + count

@@ -49,6 +49,7 @@ UNDECIDED_REASON: Final = Message("reason_undecided")
 UNRELATED_REASON: Final = Message("reason_something_else")
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
+POSSESSIVE: Final = re.compile(r"['’][sS]\Z")
 IDENTIFIER_MARK: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 """Marks of an identifier: a digit, a symbol or a capital inside a word."""
 
@@ -278,7 +279,7 @@ class Statement:
 
     def _word(self, match: re.Match[str]) -> _Word:
         text = match[0]
-        folded = match[0].casefold().replace("’", "'").removesuffix("'s")
+        folded = POSSESSIVE.sub("", match[0]).casefold().replace("’", "'")
         modifier = "not"
         if not folded.endswith("n't"):
             modifier = MODIFIERS.get(folded, "")
@@ -470,8 +471,9 @@ def _missing_names(claim: Statement, evidence: _Evidence, pages: Sequence[str]) 
             texts = (evidence.whole, evidence.about)
             if any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
                 continue
-            if not any(_spells_out(page, word.text) or _is_about(page, word.text) for page in pages):
-                yield ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=word.text), word.text)
+            name = POSSESSIVE.sub("", word.text)
+            if not any(_spells_out(page, name) or _is_about(page, name) for page in pages):
+                yield ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=name), name)
 
 
 def _contains_word(statement: Statement, word: _Word) -> bool:

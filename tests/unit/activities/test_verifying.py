@@ -277,6 +277,22 @@ def test_a_checker_is_asked_about_a_name_in_code_that_no_passage_has() -> None:
     assert asked_for.remarks == []
 
 
+def test_the_term_of_a_definition_is_a_part_of_its_passage() -> None:
+    """No remark asks for a name that the line above the cited passage gives."""
+    quote = "There are two modes:"
+    far = PAGE.replace("Time between", f"{'Time passes, and more. ' * 8}Time between")
+    start = far.index(quote)
+    item = Evidence(id="ev-1", source_id="src-1", start=start, end=start + len(quote), quote_hash=digest(quote))
+    _, _, material = material_of_page()
+    material = Material(material.entry.with_fields(evidence=[item]), {digest(PAGE): far}, by_model=True)
+    named, other = extract_claims(
+        to_plain_draft("There are two modes of flush_delay [ev-1]. There are two modes of pages_in_memory [ev-1]."),
+        material,
+    )
+    assert named.remarks == []
+    assert "pages_in_memory" in str(other.remarks)
+
+
 def test_what_a_statement_lacks_is_searched_before_what_it_has() -> None:
     """A part of a name in its passages is not that name; a passage with more words of it, all known, comes later."""
     known = "To set up the standby, restore a backup of the primary, and create the signal."

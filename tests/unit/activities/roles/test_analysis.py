@@ -194,6 +194,7 @@ def test_a_contradiction_links_both_findings() -> None:
 
 TIMES = "The launcher starts a worker every 60 seconds in each database."
 NAMED = "The setting `max_workers` gives the launcher of each database its limit, 35 at first."
+DEFINED = "The launcher has a minute."
 LATER = "By default the launcher of PostgreSQL has 35 workers in all."
 
 
@@ -209,14 +210,16 @@ LATER = "By default the launcher of PostgreSQL has 35 workers in all."
         ("The launcher starts a worker every `launch_delay`.", [TIMES], [TIMES], ["“launch_delay”"]),
         ("With max_workers the launcher of a database has 35.", [LATER], [LATER, NAMED], []),
         ("The launcher of Exim starts a worker every 60 seconds.", [TIMES], [TIMES], []),
+        ("The `idle_limit` of the launcher is a minute.", [DEFINED], [DEFINED], []),
     ],
 )
 def test_a_finding_is_the_models_own(content: str, quotes: list[str], passages: list[str], remarks: list[str]) -> None:
     """No comparison of words replaces it or drops a quote; a figure or name gets one more sentence, else a remark.
 
-    What its sub-query names needs no passage, and a line of code is no sentence.
+    What its sub-query or the term of its definition names needs no passage, and a line of code is no sentence.
     """
     text = f"{TIMES} It never stops.\n\n{LATER}\n\n{NAMED}\n\n```\nThe launcher of Postfix starts a worker every second\n```"
+    text += f"\n\n`idle_limit` (`integer`)\nEnds it. {DEFINED}\n"
     queries = [PlanNode(id="sq-1", text="how does Exim start workers")]
     request = analyze_input([source(reference(text), title="Manual of release 15")], sub_queries=queries)
     given = [{"source_id": SOURCE, "quote": quote} for quote in quotes]

@@ -99,6 +99,24 @@ def test_a_title_gives_a_number_and_an_acronym_is_its_words(claim: str, about: l
     assert check(claim, [passage], about).verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("claim", "passage", "page", "words"),
+    [
+        ("It prunes them after 2 weeks.", "Call prune --expire 2.weeks.ago here. The default is 15 days.", "", []),
+        ("It prunes them after 3 weeks.", "Call prune --expire 2.weeks.ago here.", "", ["3 weeks"]),
+        ("It takes 5 h.", "It takes 5.h of them.", "", ["5 h"]),
+        ("It is the CA's certificate.", "The certificate is placed in a file.", "An authority (CA) and a CA.", ["CA"]),
+        ("It is the CA's certificate.", "A certificate is in a file.", "A certificate authority (CA) signs.", []),
+        ("It is the CA’s certificate.", "The CA has a certificate.", "", []),
+    ],
+)
+def test_figures_and_names_are_compared_in_the_forms_of_programs(
+    claim: str, passage: str, page: str, words: list[str]
+) -> None:
+    """A point may join a number to the long name of its unit, and a possessive is no part of a name."""
+    assert [item.words for item in find_differences(claim, [passage], pages=[page])] == words
+
+
 FIRST = KEEPS.partition(" The")[0]
 PAIRS = [json.loads(line) for line in (ROOT / "benchmarks/truth/pairs.jsonl").read_text("utf-8").splitlines()]
 LEADS = ("Notably, ", "According to the documentation, ", "[src-0a1b2c3d] ")
