@@ -23,9 +23,9 @@ from contracts.vocabulary import Tier
 
 PROPOSED_ACTIONS: Final = {
     "type": "string",
-    "enum": [action.value for action in CorrectionAction if action is not CorrectionAction.CITE],
+    "enum": [action.value for action in CorrectionAction],
 }
-"""What a corrector may propose; further citations are tried without it."""
+"""What a corrector may propose; further citations are tried for every statement."""
 JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
 
 
@@ -128,7 +128,9 @@ class ProposedCorrection(Contract):
     action: Annotated[
         CorrectionAction, member_or(CorrectionAction, CorrectionAction.KEEP), WithJsonSchema(PROPOSED_ACTIONS)
     ] = CorrectionAction.KEEP
-    text: LenientText = Field(default="", description="the new sentence, without citations; of a split, its first part")
+    text: LenientText = Field(
+        default="", description="the new sentence, without citations; of a split, what is supported"
+    )
     rest: LenientText = Field(default="", description="of a split: the part that no passage supports, as a sentence")
     passages: Annotated[list[str], BeforeValidator(_texts)] = Field(
         default=[], description="ids of the passages that the text cites"

@@ -165,6 +165,8 @@ def try_proposals(
         of_rest: list[checking.ExtractedClaim] = []
         if rest:
             before = " ".join(filter(None, (claim.place.before, *(part.text for part in claims))))
+            if has_rest_first(claim.text, proposal):
+                before = claim.place.before
             of_rest = text.claims_of(claim, rest, material, before)
             if proposal.rest_evidence_ids:
                 of_rest = [part.with_fields(asked=True) for part in of_rest]
@@ -322,7 +324,10 @@ def _pass(
     split_off = [
         part.text for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict is not Verdict.SUPPORTED
     ]
-    whole = " ".join([after, *(part.text for part in rest)])
+    parts = [after, *(part.text for part in rest)]
+    if has_rest_first(claim.text, proposal):
+        parts = [*parts[1:], after]
+    whole = " ".join(parts)
     return Passed(proposal.with_fields(rest_evidence_ids=further), whole, worst, split_off, called)
 
 
@@ -374,9 +379,12 @@ class DraftText:
             return _cite_more(old, evidence_ids), ()
         if proposal.action is CorrectionAction.REMOVE or not text:
             return (), ()
-        return _cite(_in_style_of(runs, text), evidence_ids), _cite(
-            [Run(rest)], (*evidence_ids, *proposal.rest_evidence_ids)
-        ) if rest else ()
+        if not rest:
+            return _cite(_in_style_of(runs, text), evidence_ids), ()
+        rest_ids = (*evidence_ids, *proposal.rest_evidence_ids)
+        if has_rest_first(claim.text, proposal):
+            return _cite([Run(text)], evidence_ids), _cite(_in_style_of(runs, rest), rest_ids)
+        return _cite(_in_style_of(runs, text), evidence_ids), _cite([Run(rest)], rest_ids)
 
     def claims_of(
         self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...], material: Material, before: str | None = None
@@ -417,7 +425,10 @@ class DraftText:
         for proposal in proposals:
             claim = claims[proposal.number]
             new, rest = self.corrected(claim, proposal, registry)
-            inlines = (*new, Run(" "), *rest) if rest else new
+            inlines = new
+            if rest:
+                first, last = (rest, new) if has_rest_first(claim.text, proposal) else (new, rest)
+                inlines = (*first, Run(" "), *last)
             if claim.cell and not inlines:
                 inlines = (Run(REMOVED_CELL),)
             changed |= _put_into(self.sentences_of(claim), inlines)
@@ -482,11 +493,22 @@ def _is_emptied(row: Sequence[Sentence]) -> bool:
 def is_cut(text: str, proposal: checking.Proposal) -> bool:
     """Return true if a split cuts a statement at one place and leaves its words as they are.
 
-    Real models also offered parts taken out of the middle, whose two sentences read worse than the mark of one.
+    The supported part may be the first or the last. Real models also offered parts taken out of the middle, whose two
+    sentences read worse than the mark of one.
     """
+    return _is_cut_into(text, proposal.text, proposal.rest) or has_rest_first(text, proposal)
+
+
+def has_rest_first(text: str, proposal: checking.Proposal) -> bool:
+    """Return true if a split cuts off the beginning of a statement, and not its end."""
+    is_split = bool(proposal.text and proposal.rest)
+    return is_split and _is_cut_into(text, proposal.rest, proposal.text)
+
+
+def _is_cut_into(text: str, beginning: str, end: str) -> bool:
     lead, whole, first, rest = (
         [word.casefold() for word in WORD.findall(part)]
-        for part in (text.partition(": ")[0] if ": " in text else "", text, proposal.text, proposal.rest)
+        for part in (text.partition(": ")[0] if ": " in text else "", text, beginning, end)
     )
     if lead and first[: len(lead)] != lead:  # the lead word of a list item stays by itself
         whole = whole[len(lead) :]

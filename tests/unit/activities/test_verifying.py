@@ -425,12 +425,35 @@ def test_a_part_that_nothing_supports_becomes_a_sentence_of_its_own() -> None:
     assert verdicts == [Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED]
 
 
+def test_a_beginning_that_nothing_supports_is_split_off_in_its_place() -> None:
+    """The supported end keeps its citation behind the marked beginning, which has the lead word."""
+    split = Proposal(
+        number=0,
+        action=CorrectionAction.SPLIT,
+        text="The operators chose Valkey.",
+        rest="It keeps 128 MB.",
+        evidence_ids=["ev-1"],
+    )
+    answers = [
+        ("Memory: it keeps 128 MB, and", Verdict.PARTIAL, []),
+        ("Memory: It keeps", Verdict.NOT_ENOUGH_INFORMATION, []),
+        ("The operators", Verdict.SUPPORTED, ["ev-1"]),
+    ]
+    text, (correction,), verdicts = corrected_by(f"- {BOTH} [ev-1].\n", [split], Verdict.PARTIAL, *answers)
+    assert text == "- **Memory:** It keeps 128 MB [ev-1]. The operators chose Valkey [ev-1].\n"
+    assert correction.after == "Memory: It keeps 128 MB. The operators chose Valkey."
+    assert correction.split_off == ["Memory: It keeps 128 MB."]
+    assert verdicts == [Verdict.UNSUPPORTED, Verdict.SUPPORTED]
+
+
 @pytest.mark.parametrize(
     ("text", "rest", "is_clean"),
     [
         ("Set the limit", "restart the server.", True),
         ("Limits: set the limit", "Restart the server", True),
-        ("Restart the server", "Set the limit", False),
+        ("Restart the server", "Set the limit", True),
+        ("Restart the server", "Limits: set the limit", True),
+        ("Restart the limit", "Set the server", False),
         ("Set a limit", "restart the server", False),
         ("Set", "restart the server", False),
     ],
