@@ -3,7 +3,8 @@
     python -m benchmarks.named_pages [--home DIR] [--verbose]
 
 `named_pages.json` has queries as agents write them to find one page of a manual, such as "git stash drop", each with
-that page; the manuals are those of Debian's postgresql-doc-15, sqlite3-doc and git-doc. Queries of the set `held_out`
+the path of that page without its ending (Git's manual has each page as HTML and as text); the manuals are those of
+Debian's postgresql-doc-15, sqlite3-doc and git-doc. Queries of the set `held_out`
 were written with the others and are not looked at while the ranking is changed. Printed by set and by collection: how
 many queries have their page as the first hit, and among the first three and five.
 """
@@ -32,14 +33,15 @@ async def place(library: CorpusLibrary, collection: str, query: str, page: str) 
         research_id="named", operation="search", provider="corpus", text=query, corpus=collection, max_results=50
     )
     response = await library.search(request)
-    return next((hit.rank for hit in response.hits if hit.url == document_url(collection, page)), 0)
+    url = document_url(collection, page)
+    return next((hit.rank for hit in response.hits if hit.url.rpartition(".")[0] == url), 0)
 
 
 async def main() -> None:
     """Measure the queries whose manuals are installed."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--home", type=Path, help="where indexes are kept; a temporary folder by default")
-    arguments.add_argument("--verbose", action="store_true", help="a line for every tuned query whose page is not first")
+    arguments.add_argument("--verbose", action="store_true", help="a line for each tuned query whose page is not first")
     options = arguments.parse_args()
     places: dict[str, list[int]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as temporary:

@@ -28,7 +28,7 @@ from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_
 from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = f"14.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
+FORMAT: Final = f"15.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
@@ -47,13 +47,13 @@ PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS files (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, size INTEGER, mtime_ns INTEGER, kind TEXT NOT NULL,
-  reason TEXT NOT NULL, document TEXT, text BLOB);
+  reason TEXT NOT NULL, document TEXT, text BLOB, title TEXT);
 CREATE VIRTUAL TABLE IF NOT EXISTS chunks USING fts5 (
   keys, section UNINDEXED, start UNINDEXED, stop UNINDEXED, tokenize="ascii tokenchars '._-'''");
 """
 COLUMNS: Final = (
     "key, value FROM meta",
-    "id, path, size, mtime_ns, kind, reason, document, text FROM files",
+    "id, path, size, mtime_ns, kind, reason, document, text, title FROM files",
     "rowid, keys, section, start, stop FROM chunks",
 )
 """Columns of each table of the schema."""
@@ -90,10 +90,11 @@ class IndexDamaged(Unavailable):
 
 
 class Chunk(NamedTuple):
-    """A part of a section that matches a query, with its BM25 score (higher is better) and its document's path."""
+    """A part of a section that matches a query, with its BM25 score (higher is better) and its document's names."""
 
     score: float
     path: str
+    title: str
     section: int
     start: int
     stop: int
@@ -177,8 +178,8 @@ class IndexReader:
     def titles(self) -> list[DocumentTitle]:
         """Return every document with its title, language and date, by path."""
         rows = self._database.execute(
-            "SELECT path, document ->> '$.facts.title', document ->> '$.key_language',"
-            " document ->> '$.facts.published_at' FROM files WHERE document NOT NULL ORDER BY path"
+            "SELECT path, title, document ->> '$.key_language', document ->> '$.facts.published_at'"
+            " FROM files WHERE document NOT NULL ORDER BY path"
         )
         return [DocumentTitle(path, title or "", language or "", date) for path, title, language, date in rows]
 
@@ -231,7 +232,7 @@ class IndexReader:
         rows = self._database.execute(
             "WITH best AS (SELECT rowid AS id, bm25(chunks) AS score, section, start, stop FROM chunks"
             " WHERE chunks MATCH ? ORDER BY score, id LIMIT ?)"
-            " SELECT -score, path, section, start, stop FROM best JOIN files f ON f.id = best.id / ?"
+            " SELECT -score, path, title, section, start, stop FROM best JOIN files f ON f.id = best.id / ?"
             " ORDER BY score, best.id",
             (_quoted(keys), MAX_CHUNKS, CHUNKS_OF_DOCUMENT),
         )
@@ -304,7 +305,8 @@ class IndexWriter(IndexReader):
                     self._add(result.path, file.size, file.mtime_ns, result.kind, _written(result.reason))
                     continue
                 document = result.document.model_dump_json(context=AS_DATA)
-                added = self._add(file.address, file.size, file.mtime_ns, "", "", document, result.packed_text)
+                title = result.document.facts.title
+                added = self._add(file.address, file.size, file.mtime_ns, "", "", document, result.packed_text, title)
                 self._database.executemany(
                     "INSERT INTO chunks (rowid, section, start, stop, keys) VALUES (?, ?, ?, ?, ?)",
                     [(added * CHUNKS_OF_DOCUMENT + number, *chunk) for number, chunk in enumerate(result.chunks)],
@@ -329,8 +331,8 @@ class IndexWriter(IndexReader):
 
     def _add(self, *columns: str | int | bytes | None) -> int:
         """Insert a row into `files` from all columns but the id; return the id."""
-        row = (*columns, *[None] * (7 - len(columns)))
-        return self._database.execute("INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
+        row = (*columns, *[None] * (8 - len(columns)))
+        return self._database.execute("INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
 
 def _quoted(keys: Iterable[str]) -> str:

@@ -1,27 +1,48 @@
 """One query to one index: from matching chunks to sections to documents, always the same for the same index."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
 
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.texts import shorten
 from providers.search.corpus.folders import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
-from providers.text import is_unspaced, key_weights, question_stems, sentence_spans, word_keys, words
+from providers.text import (
+    JOINT,
+    fold,
+    is_unspaced,
+    key_weights,
+    language_data,
+    question_stems,
+    sentence_spans,
+    stem,
+    subject_keys,
+    word_keys,
+    words,
+)
 
 PROVIDER: Final = "corpus"
 MAX_RESULTS: Final = 200
-CHUNK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
-"""Weights of the best chunks' scores in that of their section: a long section must not win by repetition."""
+CHUNK_SHARES: Final = (1.0, 0.3, 0.1)
+"""Weights of the best chunks' scores in that of their section: a long section must not win by repetition.
+
+Heavier shares of the second and later chunks find fewer pages (`benchmarks/named_pages.py`)."""
 SECTION_FLOOR: Final = 0.25  # share of the best section's score below which another section of a document is no hint
 MAX_SECTIONS: Final = 8
 COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must cover
 SNIPPET_CHARACTERS: Final = 200
 MAX_SNIPPET_SOURCE: Final = 2_000  # of a matching passage, in which its sentence is looked for
+NAME_WEIGHT: Final = 2.0
+"""Of a query's words that name a document, added for their inverse document frequency; 1 to 3 find nearly the same."""
+SCATTERED_SHARE: Final = 0.5  # of that weight where other words stand between the words of a title
+SECTION_NUMBER: Final = re.compile(r"(?:[^\W\d_]++\s++)?(?:[A-Z]++|\d++)(?:\.\d++)*+\.\s++(?=\S)")
+"""The number at the beginning of a title: "9.17. ", "F.31. ", "Chapter 5. "."""
+PAGE_SECTION: Final = re.compile(r"\s*+\([0-9][A-Za-z]{0,3}\)\s*+$")  # the section of a manual, as in "git-prune(1)"
+MAX_NAME_PARTS: Final = 12  # of a query in a row, of which the name of a document may consist
 
 
 @dataclass(frozen=True)
@@ -42,7 +63,8 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         counts = {key: index.document_count(key) for key in stems}
         total = index.documents()
         weights = key_weights(counts, total)
-        ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
+        named = NamedDocuments(request.text, weights, language)
+        ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)), named.score)
         links = index.link_pages()
         ranked.sort(key=lambda sections: sections[0].path in links)
         best = enumerate(ranked[: min(request.max_results, MAX_RESULTS)], start=1)
@@ -67,18 +89,83 @@ def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
     return list(dict.fromkeys([*stems, *(key for keys in word_groups if keys[0] in question_keys for key in keys)]))
 
 
-def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
-    """Return the matching sections of each document, best first; documents by their best section, then by path."""
+class NamedDocuments:
+    """The documents that a query names, by their titles and file names."""
+
+    def __init__(self, text: str, weights: Mapping[str, float], language: str) -> None:
+        """Divide a query into parts of words; each has an equal share of the weight of its word."""
+        self._language = language
+        self._stop = language_data(language).stop
+        parts: list[_Part] = []
+        for word in words(text):
+            found = _parts(word, language)
+            weight = sum(weights.get(key, 0.0) for key in subject_keys(word, language)) / len(found)
+            parts += [part._replace(weight=weight) for part in found]
+        self._weights: dict[str, float] = {}
+        for part in parts:
+            self._weights[part.key] = max(part.weight, self._weights.get(part.key, 0.0))
+        self._runs: dict[str, float] = {}
+        for start in range(len(parts)):
+            for stop in range(start + 1, min(start + MAX_NAME_PARTS, len(parts)) + 1):
+                run = parts[start:stop]
+                weight = sum({part.key: self._weights[part.key] for part in run}.values())
+                for form in _joined(run):
+                    self._runs[form] = max(weight, self._runs.get(form, 0.0))
+
+    def score(self, path: str, title: str) -> float:
+        """Return the weight of the query's words that are the whole title or the whole file name of a document."""
+        title = SECTION_NUMBER.sub("", PAGE_SECTION.sub("", title), count=1)
+        names = [_named_parts(name, self._language) for name in (title, PurePosixPath(path).stem)]
+        in_a_row = max(self._runs.get(form, 0.0) for name in names for form in _joined(name))
+        keys = {part.key for part in names[0] if part.word not in self._stop}
+        if keys <= self._weights.keys():
+            scattered = SCATTERED_SHARE * sum(self._weights[key] for key in keys)
+        else:
+            scattered = 0.0
+        return NAME_WEIGHT * max(in_a_row, scattered)
+
+
+class _Part(NamedTuple):
+    """A part of a word, or a pair of letters of writing without spaces."""
+
+    key: str
+    word: str
+    weight: float = 0.0
+
+
+def _parts(word: str, language: str) -> list[_Part]:
+    if is_unspaced(word):
+        return [_Part(key, key) for key in word_keys(word, language)]
+    return [_Part(stem(part, language), fold(part)) for part in JOINT.split(word)]
+
+
+def _named_parts(name: str, language: str) -> list[_Part]:
+    return [part for word in words(name) for part in _parts(word, language)]
+
+
+def _joined(parts: Sequence[_Part]) -> tuple[str, str]:
+    """Return parts without spaces between them, as file names have them: `createpolicy`."""
+    return "".join(part.key for part in parts), "".join(part.word for part in parts)
+
+
+def rank(chunks: Iterable[Chunk], bonus: Callable[[str, str], float]) -> list[list[RankedSection]]:
+    """Return the matching sections of each document, best first; documents by their best section, then by path.
+
+    `bonus` is what a document gets for its path and title.
+    """
     sections: dict[tuple[str, int], list[Chunk]] = {}
     for chunk in chunks:
         sections.setdefault((chunk.path, chunk.section), []).append(chunk)
     documents: dict[str, list[RankedSection]] = {}
+    bonuses: dict[str, float] = {}
     for (path, number), group in sections.items():
         score = sum(share * chunk.score for share, chunk in zip(CHUNK_SHARES, group, strict=False))
         ranked = RankedSection(path, number, round(score, 9), tuple(group[: len(CHUNK_SHARES)]))
         documents.setdefault(path, []).append(ranked)
+        if path not in bonuses:
+            bonuses[path] = bonus(path, group[0].title)
     best_first = [sorted(group, key=lambda section: (-section.score, section.number)) for group in documents.values()]
-    return sorted(best_first, key=lambda group: (-group[0].score, group[0].path))
+    return sorted(best_first, key=lambda group: (-(group[0].score + bonuses[group[0].path]), group[0].path))
 
 
 def _hit(

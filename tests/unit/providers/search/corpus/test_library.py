@@ -127,6 +127,50 @@ async def test_pages_of_links_come_last(library, folder):
     assert not any(title.startswith("Crossreference") for title in titles)
 
 
+NAMED = {
+    "man/git-prune.txt": "# git-prune(1)\n\nRemoves objects that nothing reaches.\n",
+    "man/git-gc.txt": "# git-gc(1)\n\nObjects to prune: git prune removes what expired. Objects that expire are unreachable.\n",
+    "sql/sql-droptable.md": "# DROP TABLE\n\nRemoves a table.\n",
+    "sql/altertable.md": "# F.7. ALTER TABLE\n\nChanges columns.\n",
+    "sql/columns.md": "# Columns\n\nA table has columns: alter a column, or drop it.\n",
+    "withoutrowid.md": "# An optimization\n\nA rowid takes room in tables.\n",
+    "rows.md": "# Rows\n\nIn tables, a rowid is the number of a row. Tables give each row a rowid.\n",
+    "wait.md": "# Waiting\n\nThe sqlite3_busy_timeout is a number of milliseconds.\n",
+    "busy_timeout.md": "# Set how long to wait\n\nCall sqlite3_busy_timeout before any other function, and call it once for each connection.\n",
+    "rules.md": "# 港口规则\n\n船舶停靠前应当登记。\n",
+    "fees.md": "# 费用\n\n港口规则规定费用。港口规则由港口发布，费用见港口规则。\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "page"),
+    [
+        ("git prune: expire unreachable objects", "man/git-prune.txt"),
+        ("git-prune, expire unreachable objects", "man/git-prune.txt"),
+        ("ALTER TABLE, drop a column", "sql/altertable.md"),
+        ("WITHOUT ROWID tables", "withoutrowid.md"),
+        ("sqlite3_busy_timeout", "busy_timeout.md"),
+        ("港口规则 费用", "rules.md"),
+    ],
+)
+async def test_a_page_that_the_query_names_comes_first(library, folder, query, page):
+    """By its whole title without numbers of sections, or its file name, before pages that repeat the query's words."""
+    written(folder, {path: text.encode() for path, text in NAMED.items()})
+    await library.refresh("manual")
+    assert (await ask(library, query)).hits[0].url == f"corpus:manual/{page}"
+
+
+async def test_a_long_section_does_not_win_by_repetition(library, folder):
+    """One paragraph with all words of a query comes before a section of many paragraphs with some of them each."""
+    filler = " and nothing else of interest is in this paragraph of filler" * 11
+    long = [f"The harbour crane number {number} has a lever{filler}." for number in range(8)]
+    other = [f"The road number {number} has a kerb{filler}." for number in range(40)]
+    texts = {"long": long, "short": [f"The harbour crane is greased in April{filler}."], "other": other}
+    written(folder, {f"{name}.md": "\n\n".join(["# Yearbook", *text]).encode() for name, text in texts.items()})
+    await library.refresh("manual")
+    assert (await ask(library, "harbour crane greased")).hits[0].url == "corpus:manual/short.md"
+
+
 async def test_a_snippet_is_about_the_query(library, folder):
     """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
     part around them.
