@@ -27,17 +27,17 @@ from providers.text import (
 
 PROVIDER: Final = "corpus"
 MAX_RESULTS: Final = 200
-CHUNK_SHARES: Final = (1.0, 0.3, 0.1)
+CHUNK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
 """Weights of the best chunks' scores in that of their section: a long section must not win by repetition.
 
-Heavier shares of the second and later chunks find fewer pages (`benchmarks/named_pages.py`)."""
+Lighter ones of later chunks find more pages, but a brief then has fewer answers among its first passages."""
 SECTION_FLOOR: Final = 0.25  # share of the best section's score below which another section of a document is no hint
 MAX_SECTIONS: Final = 8
 COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must cover
 SNIPPET_CHARACTERS: Final = 200
 MAX_SNIPPET_SOURCE: Final = 2_000  # of a matching passage, in which its sentence is looked for
-NAME_WEIGHT: Final = 2.0
-"""Of a query's words that name a document, added for their inverse document frequency; 1 to 3 find nearly the same."""
+NAME_WEIGHT: Final = 5.0
+"""Of a query's words that name a document, added for their inverse document frequency; 3 found fewer pages."""
 SCATTERED_SHARE: Final = 0.5  # of that weight where other words stand between the words of a title
 SECTION_NUMBER: Final = re.compile(r"(?:[^\W\d_]++\s++)?(?:[A-Z]++|\d++)(?:\.\d++)*+\.\s++(?=\S)")
 """The number at the beginning of a title: "9.17. ", "F.31. ", "Chapter 5. "."""

@@ -160,17 +160,6 @@ async def test_a_page_that_the_query_names_comes_first(library, folder, query, p
     assert (await ask(library, query)).hits[0].url == f"corpus:manual/{page}"
 
 
-async def test_a_long_section_does_not_win_by_repetition(library, folder):
-    """One paragraph with all words of a query comes before a section of many paragraphs with some of them each."""
-    filler = " and nothing else of interest is in this paragraph of filler" * 11
-    long = [f"The harbour crane number {number} has a lever{filler}." for number in range(8)]
-    other = [f"The road number {number} has a kerb{filler}." for number in range(40)]
-    texts = {"long": long, "short": [f"The harbour crane is greased in April{filler}."], "other": other}
-    written(folder, {f"{name}.md": "\n\n".join(["# Yearbook", *text]).encode() for name, text in texts.items()})
-    await library.refresh("manual")
-    assert (await ask(library, "harbour crane greased")).hits[0].url == "corpus:manual/short.md"
-
-
 async def test_a_snippet_is_about_the_query(library, folder):
     """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
     part around them.
