@@ -119,7 +119,7 @@ def test_a_turn_with_the_canary_is_not_carried_out(call: tuple[str, Any]) -> Non
 
 
 def test_a_list_to_choose_from_is_shown_once() -> None:
-    """The turn after the call is shown the sections of a page that nobody read, later ones only what was noted."""
+    """The turn after the call is shown the unread sections of a page, later ones only what was noted."""
     output, stored = take(called(("look_up", {"word": "vacuum"})))
     answer = ToolAnswer(call_id=output.calls[0].id, text="note 1: it freezes", passing=["not shown:", "3. Options"])
     request = following(output).with_fields(answers=[answer])
