@@ -21,7 +21,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlrea
 
 from client import client_errors as errors
 from client.agent_events import AnyAgentEvent, ToolCallResult, Translation, UpdateReportResult
-from client.run_calls import Call, read_calls
+from client.run_calls import Call, read_run
 from client.run_results import result_of_failure, with_stored
 from contracts import failures, names
 from contracts.evidence import ReportDraft, Source
@@ -414,9 +414,9 @@ class ResearchHandle:
         return await self._query(names.SESSION, ResearchState)
 
     async def calls(self) -> list[Call]:
-        """Return the calls since the run was last started or continued as new. Raises as `status` does."""
+        """Return the calls of the run and its agents since it was last started or resumed. Raises as `status` does."""
         with _server_errors(self.research_id):
-            return await read_calls(self._run.fetch_history_events())
+            return await read_run(self._client, self.research_id)
 
     async def steer(self, text: str) -> str:
         """Send guidance; return the run's reaction. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""

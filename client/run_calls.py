@@ -1,5 +1,6 @@
-"""The calls of a run, read from the history of its workflow."""
+"""The calls of a run, read from the histories of its workflow and of its agents."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterable
 from dataclasses import dataclass, replace
@@ -7,6 +8,7 @@ from typing import Any, Final
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, RPCError, RPCStatusCode
 
 from contracts.names import POOLS
 
@@ -20,6 +22,12 @@ ENDED: Final = {
     EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED: "activity_task_canceled_event_attributes",
 }
 """Events that end a call → the field with their details."""
+MAX_HISTORIES: Final = 200
+"""Of one run with its agents and what it was before it continued as new; further ones are not read."""
+READ_AT_ONCE: Final = 8
+
+Execution = tuple[str, str]
+"""Id of a workflow and of its run; the latter empty for the newest."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +47,58 @@ class Call:
     cost_usd: float = 0.0
 
 
-async def read_calls(events: AsyncIterable[HistoryEvent]) -> list[Call]:
-    """Return the calls of a history in the order in which they were made."""
+@dataclass(frozen=True)
+class CallsRead:
+    """What a history says of calls."""
+
+    calls: list[Call]
+    """In the order in which they were made."""
+    others: list[Execution]
+    """Agents that it started, and the execution that it continues."""
+
+
+async def read_run(client: Client, research_id: str) -> list[Call]:
+    """Return the calls of a run and its agents, in the order in which they were made.
+
+    An agent or an earlier part whose history the server no longer has is passed over. Raises `RPCError`.
+    """
+    first = await read_calls(client.get_workflow_handle(research_id).fetch_history_events(), research_id)
+    calls = list(first.calls)
+    waiting = first.others
+    seen = set(waiting)
+    while waiting and len(seen) <= MAX_HISTORIES:
+        batch, waiting = waiting[:READ_AT_ONCE], waiting[READ_AT_ONCE:]
+        for read in await asyncio.gather(*(_read_other(client, *other) for other in batch)):
+            calls += read.calls
+            fresh = [other for other in read.others if other not in seen]
+            seen.update(fresh)
+            waiting += fresh
+    return sorted(calls, key=lambda call: call.scheduled)
+
+
+async def _read_other(client: Client, workflow_id: str, run_id: str) -> CallsRead:
+    try:
+        handle = client.get_workflow_handle(workflow_id, run_id=run_id)
+        return await read_calls(handle.fetch_history_events(), workflow_id)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return CallsRead([], [])
+        raise
+
+
+async def read_calls(events: AsyncIterable[HistoryEvent], workflow_id: str) -> CallsRead:
+    """Return what the history of a workflow says of calls."""
     calls: dict[int, Call] = {}
+    others: list[Execution] = []
     async for event in events:
         seconds = event.event_time.ToNanoseconds() / 1e9
-        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+        if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
+            earlier = event.workflow_execution_started_event_attributes.continued_execution_run_id
+            others += [(workflow_id, earlier)] if earlier else []
+        elif event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
+            agent = event.child_workflow_execution_started_event_attributes.workflow_execution
+            others.append((agent.workflow_id, agent.run_id))
+        elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             scheduled = event.activity_task_scheduled_event_attributes
             queue = scheduled.task_queue.name
             summary = _text(event.user_metadata.summary.data)
@@ -59,7 +113,7 @@ async def read_calls(events: AsyncIterable[HistoryEvent]) -> list[Call]:
             completed = event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
             cost = _cost(details.result.payloads[0].data) if completed and details.result.payloads else 0.0
             _change(calls, details.scheduled_event_id, ended=seconds, failed=not completed, cost_usd=cost)
-    return list(calls.values())
+    return CallsRead(list(calls.values()), others)
 
 
 def _change(calls: dict[int, Call], number: int, **changes: Any) -> None:

@@ -116,7 +116,7 @@ class Guarded:
                 return PlainTextResponse("Forms are taken from this page only.\n", 403)
         parameters = QueryParams(scope["query_string"])
         if access.is_key(parameters.get(KEY_PARAMETER, "")):
-            return self._admit(scope)
+            return self._admit(scope, headers["host"])
         given = headers.get(PROXY_HEADER, "") or _cookie(headers)
         if not access.is_key(given):
             return PlainTextResponse(
@@ -126,10 +126,10 @@ class Guarded:
             return PlainTextResponse("The proxy before this page names no user.\n", 401)
         return None
 
-    def _admit(self, scope: Scope) -> Response:
+    def _admit(self, scope: Scope, host: str) -> Response:
         """Set the cookie, and lead to the same page without the key in its address."""
         answer = RedirectResponse(scope["path"].replace("//", "/"), 303)
-        is_secure = scope.get("scheme") == "https"
+        is_secure = f"https://{host}" in self._access.origins
         answer.set_cookie(COOKIE, self._access.key, COOKIE_SECONDS, httponly=True, samesite="strict", secure=is_secure)
         return answer
 

@@ -5,6 +5,7 @@ import base64
 import hashlib
 import json
 import socket
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -32,7 +33,7 @@ from client.client_errors import ClientError, MessageRefused
 from client.http_server import QuietServer, WholeRequests, make_server
 from client.page import views
 from client.page.access import Access, Guarded, open_access
-from client.page.desk import DEPTHS, MAX_LISTED, WEB, PageDesk, read_facts, versions_of
+from client.page.desk import DEPTHS, MAX_LISTED, WEB, PageDesk, versions_of
 from client.page.picture import draw_picture
 from client.page.watching import MAX_WATCHERS, Watches
 from client.view.words import engine_text, local_time
@@ -46,7 +47,11 @@ MAX_FIELDS: Final = 100
 PAGE_SIZE: Final = 50
 LISTING_SECONDS: Final = 2.0
 PICTURE_SECONDS: Final = 3.0
-"""A picture of a run at work is drawn again after this time, because it reads the run's history."""
+"""A picture of a run at work is drawn again after this time, because it reads histories."""
+PICTURE_REST: Final = 10
+"""The same in multiples of the time that it took, so that the histories of a large run do not occupy the server."""
+PICTURE_WAIT_SECONDS: Final = 0.2
+"""How long a page waits for its picture, which otherwise comes with a later change."""
 FORMS: Final = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
 REPORT_POLICY: Final = (
     "default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; "
@@ -54,6 +59,8 @@ REPORT_POLICY: Final = (
 )
 REPORT_HEADERS: Final = {"cross-origin-opener-policy": "unsafe-none"}
 """A browser shows no page in a frame of its own origin that asks for a window of its own."""
+STREAM_HEADERS: Final = {"x-accel-buffering": "no"}
+"""A proxy passes each event on at once."""
 EVENTS_KEPT: Final = 400
 
 Form = Mapping[str, str]
@@ -71,7 +78,8 @@ class Seen:
     draft_hash: str = ""
     draft: Markup | None = None
     picture: Markup | None = None
-    drawn_at: float = 0.0
+    drawing: "asyncio.Task[None] | None" = None
+    draw_again_at: float = 0.0
 
 
 class PageHandlers:
@@ -95,6 +103,7 @@ class PageHandlers:
             Route(f"{run}/live", self.shown(self.live_run)),
             Route(f"{run}/report", self.shown(self.report)),
             Route(f"{run}/report.{{form}}", self.shown(self.report_file)),
+            Route(f"{run}/passages/{{evidence_id}}", self.shown(self.passage)),
             Route(f"{run}/sources", self.shown(self.sources)),
             Route(f"{run}/sources/{{source_id}}", self.shown(self.source)),
             Route(f"{run}/{{action}}", self.form(self.act), methods=["POST"]),
@@ -148,7 +157,9 @@ class PageHandlers:
             {name: request.query_params[name] for name in ("q", "status", "limit") if name in request.query_params}
         )
         return self._page(
-            "home", "Research", corpora=corpora, web=WEB, strategies=strategies, depths=DEPTHS, list=Markup(listed),  # noqa: S704
+            "home", "Research", corpora=corpora, knows_all=self._desk.knows_all_corpora, web=WEB,
+            strategies=strategies, depths=DEPTHS,
+            list=Markup(listed),  # noqa: S704  a template made it
             query=query, text=request.query_params.get("q", ""), status=request.query_params.get("status", ""),
             statuses=sorted(views.STATUS_SIGNS),
         )  # fmt: skip
@@ -226,7 +237,9 @@ class PageHandlers:
     def _stream(self, name: str, draw: Callable[[], Awaitable[tuple[str, bool]]]) -> Response:
         if self.watches.watchers >= MAX_WATCHERS:
             return Response("Too many open pages: close one.", 503)
-        return StreamingResponse(self.watches.follow(name, draw), media_type="text/event-stream")
+        return StreamingResponse(
+            self.watches.follow(name, draw), media_type="text/event-stream", headers=STREAM_HEADERS
+        )
 
     async def _draw_run(self, research_id: str, seen: Seen) -> tuple[str, bool]:
         """Return the changing part of a run, and true if it is over."""
@@ -254,10 +267,7 @@ class PageHandlers:
         has_report = result is not None and bool(result.report)
         if not has_report:
             await self._see_draft(run, seen)
-        loop = asyncio.get_running_loop()
-        if loop.time() - seen.drawn_at > PICTURE_SECONDS:
-            seen.picture = await draw_picture(run)
-            seen.drawn_at = loop.time()
+        await self._see_picture(run, seen)
         interrupted = not is_open and status.outcome is None
         now = datetime.now(tz=UTC)
         return views.RunView(
@@ -275,8 +285,25 @@ class PageHandlers:
             has_report=has_report,
             draft=None if has_report else seen.draft,
             picture=seen.picture,
-            follows="" if run.state is None else read_facts(run.state).follows,
+            follows=views.follows(run),
         )
+
+    @staticmethod
+    async def _see_picture(run: RunInfo, seen: Seen) -> None:
+        """Draw the picture beside the page, if it is old."""
+
+        async def draw() -> None:
+            begun = time.monotonic()
+            seen.picture = await draw_picture(run)
+            ended = time.monotonic()
+            seen.draw_again_at = ended + max(PICTURE_SECONDS, PICTURE_REST * (ended - begun))
+
+        if seen.drawing is None and time.monotonic() >= seen.draw_again_at:
+            seen.drawing = asyncio.create_task(draw())
+            await asyncio.wait({seen.drawing}, timeout=PICTURE_WAIT_SECONDS if seen.picture is None else 0)
+        if seen.drawing is not None and seen.drawing.done():
+            drawing, seen.drawing = seen.drawing, None
+            drawing.result()
 
     @staticmethod
     async def _see_events(run: RunInfo, seen: Seen) -> None:
@@ -301,7 +328,7 @@ class PageHandlers:
             text = await seen.context.stores.content.get(draft.document)
         except ContentMissing:  # it is on another machine
             return
-        seen.draft = views.from_markdown(text.decode())
+        seen.draft = views.from_markdown(views.with_passages(text.decode(), run.research_id), below=2)
         seen.draft_hash = draft.document.hash
 
     # --- reading ---------------------------------------------------------------------------------------------------
@@ -314,7 +341,7 @@ class PageHandlers:
         run, documents = await self._documents(request)
         html = documents.get("html")
         if html is None:
-            draft = views.from_markdown(documents["md"].decode())
+            draft = views.from_markdown(views.with_passages(documents["md"].decode(), run.research_id))
             return self._page("draft", "Draft", research_id=run.research_id, draft=draft)
         evidence = json.loads(documents["json"])["evidence"] if "json" in documents else []
         sources = {passage["id"]: passage["source_id"] for passage in evidence}
@@ -351,6 +378,15 @@ class PageHandlers:
         passages = [passage for passage in state.evidence.passages.values() if passage.source_id == source.id]
         pieces = views.pieces_of(text, passages)
         return self._page("source", source.title, research_id=run.research_id, source=source, pieces=pieces)
+
+    async def passage(self, request: Request) -> Response:
+        """Lead to a passage in its place in the archived text."""
+        run = await self._desk.find(request.path_params["research_id"], self._user(request))
+        state = await self._desk.context().full_state(run)
+        passage = state.evidence.passages.get(request.path_params["evidence_id"])
+        if passage is None:
+            raise CommandError("the run has no such passage, or has not saved it yet: load the page again")
+        return RedirectResponse(views.place_of(run.research_id, passage.source_id, passage.id), 303)
 
     async def compare(self, request: Request) -> Response:
         """Show two reports side by side."""

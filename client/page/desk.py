@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from client.assistants.runs import Desk
 from client.cli.context import CommandContext, RunInfo, new_id
@@ -57,6 +58,39 @@ class Facts:
     """Id of the run whose report the question follows; empty if there is none."""
 
 
+class _StoredFollowUp(BaseModel):
+    research_id: str
+
+
+class _StoredRequest(BaseModel):
+    strategy: str
+    tenant: str
+    follow_up: _StoredFollowUp | None = None
+
+
+class _StoredUsage(BaseModel):
+    cost_usd: float | None = None
+
+
+class _StoredRun(BaseModel):
+    """The few fields of a stored state that a list needs; to check a whole one takes ten times as long."""
+
+    resolved: _StoredRequest | None = None
+    usage: _StoredUsage = _StoredUsage()
+
+    def facts(self) -> Facts:
+        """Return what the list shows of the run."""
+        if self.resolved is None:
+            return Facts()
+        cost = self.usage.cost_usd
+        return Facts(
+            strategy=self.resolved.strategy,
+            cost="unknown" if cost is None else f"{cost:.2f}",
+            tenant=self.resolved.tenant,
+            follows="" if self.resolved.follow_up is None else self.resolved.follow_up.research_id,
+        )
+
+
 @dataclass(frozen=True)
 class ListedRun:
     """A run in the list."""
@@ -72,6 +106,11 @@ class PageDesk:
         self.settings = desk.settings
         self.stores = desk.stores
         self._facts: LRUCache[tuple[str, str], Facts] = LRUCache(REMEMBERED)
+
+    @property
+    def knows_all_corpora(self) -> bool:
+        """Return false where workers on other machines may have further corpora."""
+        return not self.settings.uses_cluster
 
     def context(self) -> CommandContext:
         """Return a new context: a server that has moved since the last request is found."""
@@ -92,8 +131,15 @@ class PageDesk:
         return Preview(research_id, resolved, highest_limits(limits).max_cost_usd)
 
     async def start(self, form: Mapping[str, str], user: str | None) -> str:
-        """Start a run under the id of its preview, once. Raises `CommandError`, `ClientError`."""
+        """Start a run under the id of its preview, once. Raises `CommandError`, `ClientError`.
+
+        The id of a stored run starts nothing: a form that is sent again leads to its run, and no run is written over.
+        """
         research_id = form.get("research_id", "") or new_id()
+        if not SAFE_ID.fullmatch(research_id):
+            raise CommandError("the form names no id of a run: load the page again")
+        if await self.stores.sessions.load(research_id) is not None:
+            return research_id
         request = build_request(await self._values(form, user))
         await (await self.context().running_client()).start(request, research_id)
         return research_id
@@ -153,23 +199,10 @@ class PageDesk:
             text = await self.stores.sessions.load(row.research_id)
         except ContentCorrupt:
             return Facts()
-        facts = Facts() if text is None else read_facts(ResearchState.model_validate_json(text))
+        facts = Facts() if text is None else _StoredRun.model_validate_json(text).facts()
         if row.status in ENDED:
             self._facts[known] = facts
         return facts
-
-
-def read_facts(state: ResearchState) -> Facts:
-    """Return the facts of a stored run."""
-    resolved = state.work.resolved
-    if resolved is None:
-        return Facts()
-    return Facts(
-        strategy=resolved.strategy,
-        cost=_cost(state),
-        tenant=resolved.tenant,
-        follows="" if resolved.follow_up is None else resolved.follow_up.research_id,
-    )
 
 
 def versions_of(state: ResearchState) -> list[str]:
@@ -177,11 +210,6 @@ def versions_of(state: ResearchState) -> list[str]:
     refresh = state.work.refresh
     versions = [*([refresh.draft] if refresh is not None and refresh.draft else []), *state.evidence.revisions]
     return list(dict.fromkeys(versions)) if len(set(versions)) > 1 else []
-
-
-def _cost(state: ResearchState) -> str:
-    cost = state.accounts.usage.cost_usd
-    return "unknown" if cost is None else f"{cost:.2f}"
 
 
 async def _tenant_of(handle: ResearchHandle | None) -> str:

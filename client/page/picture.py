@@ -22,6 +22,15 @@ MAX_LANES: Final = 40
 TICKS: Final = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400)
 """Seconds between two lines of the scale."""
 MAX_TICKS: Final = 8
+LISTED_CALLS: Final = 20
+HATCHED: Final = (
+    '<defs><pattern id="waited" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect class="hatch" width="2" height="4"></rect></pattern></defs>'
+)
+LEGEND: Final = (
+    "Each bar is a call; point at one to read it. Hatched: it waited for a worker. Blue: done. Yellow: at work; "
+    "with a red edge: repeated. Red: failed."
+)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ def draw(calls: Sequence[Call], now: float) -> Markup:
     start = min(call.scheduled for call in calls)
     end = max(call.ended or now for call in calls)
     scale = (WIDTH - LEFT - 8) / max(end - start, 1.0)
-    parts = []
+    parts = [HATCHED]
     top = GAP
     for pool in dict.fromkeys(call.pool for call in calls):
         bars = lanes([call for call in calls if call.pool == pool], now)
@@ -79,7 +88,15 @@ def draw(calls: Sequence[Call], now: float) -> Markup:
     svg = "".join(parts)
     return Markup(  # noqa: S704  every text in it is escaped
         f'<svg class="calls" viewBox="0 0 {WIDTH} {top + 10}" role="img" aria-label="{title}">{svg}</svg>'
+        f'<p class="quiet">{LEGEND}</p>{_table(calls, now)}'
     )
+
+
+def _table(calls: Sequence[Call], now: float) -> str:
+    """Return the longest calls in words, for those who cannot see or point at bars."""
+    longest = sorted(calls, key=lambda call: call.scheduled - (call.ended or now))[:LISTED_CALLS]
+    rows = "".join(f"<li>{escape(call.pool)}: {escape(printable(describe(call, now)))}</li>" for call in longest)
+    return f'<details id="longest"><summary>The longest calls in words</summary><ol>{rows}</ol></details>'
 
 
 def _bar(bar: Bar, top: int, start: float, scale: float, now: float) -> str:

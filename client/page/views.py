@@ -1,5 +1,6 @@
 """What the pages say, as values that the templates print."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,6 +43,8 @@ STATUS_SIGNS: Final = {
 }  # fmt: skip
 AGES: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 MAX_NEWS: Final = 40
+MARKER: Final = re.compile(r"(?<!\\)\[(ev-[0-9A-Za-z]{1,64})\]")
+"""A citation of a passage in a draft."""
 
 
 def clean(value: object) -> object:
@@ -79,10 +82,39 @@ def age(when: str) -> str:
     return "now"
 
 
-def from_markdown(text: str) -> Markup:
-    """Render the Markdown of a draft; HTML in it is text, and links lead to web addresses only."""
+def from_markdown(text: str, below: int = 0) -> Markup:
+    """Render the Markdown of a draft; HTML in it is text, and links lead to web addresses or within the page.
+
+    Its headings are `below` levels deeper than in the text, so that they follow those of the page.
+    """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
-    return Markup(parser.render(text))  # noqa: S704  the parser escapes HTML and checks links
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + below)}"
+    return Markup(parser.renderer.render(tokens, parser.options, {}))  # noqa: S704  the parser escapes and checks
+
+
+def with_passages(text: str, research_id: str) -> str:
+    """Make each citation of a draft a link to its passage, numbered in the order of the draft."""
+    numbers: dict[str, int] = {}
+
+    def link(marker: re.Match[str]) -> str:
+        number = numbers.setdefault(marker[1], len(numbers) + 1)
+        return f"[\\[{number}\\]](/runs/{quote(research_id, safe='')}/passages/{marker[1]})"
+
+    return MARKER.sub(link, text)
+
+
+def place_of(research_id: str, source_id: str, evidence_id: str) -> str:
+    """Return the address of a passage in its archived text."""
+    return f"/runs/{quote(research_id, safe='')}/sources/{quote(source_id, safe='')}#{quote(evidence_id, safe='')}"
+
+
+def follows(run: RunInfo) -> str:
+    """Return the id of the run whose report the question of this one follows; empty if there is none."""
+    resolved = None if run.state is None else run.state.work.resolved
+    return "" if resolved is None or resolved.follow_up is None else resolved.follow_up.research_id
 
 
 @dataclass(frozen=True)
@@ -157,7 +189,7 @@ def _agent_row(level: int, agent: AgentProgress) -> WorkRow:
 
 def news_of(events: Iterable[Event]) -> list[str]:
     """Return the lines of the newest events, newest first."""
-    return event_lines(events)[-MAX_NEWS:][::-1]
+    return event_lines(events, in_terminal=False)[-MAX_NEWS:][::-1]
 
 
 async def plan_of(run: RunInfo, handle: ResearchHandle | None, status: ResearchStatus) -> tuple[PlanAnswer | None, str]:
@@ -215,9 +247,7 @@ def with_places(html: str, research_id: str, sources: Mapping[str, str]) -> str:
     pieces = [first]
     for part in parts:
         source_id = sources.get(part.partition('"')[0], "")
-        address = (
-            f"/runs/{quote(research_id, safe='')}/sources/{quote(source_id, safe='')}#{part.partition(chr(34))[0]}"
-        )
+        address = place_of(research_id, source_id, part.partition('"')[0])
         link = f'<p class="where"><a href="{escape(address)}" target="_top">In its place in the archived text</a></p>'
         pieces.append(part.replace(CLOSE, link + CLOSE, 1) if source_id else part)
     return PASSAGE.join(pieces)

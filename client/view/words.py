@@ -253,14 +253,14 @@ REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "re
 """Types of events whose content another event repeats."""
 
 
-def event_lines(events: Iterable[Event]) -> list[str]:
-    """Return the lines of these events, each prefixed with its local time."""
+def event_lines(events: Iterable[Event], *, in_terminal: bool = True) -> list[str]:
+    """Return the lines of these events, each prefixed with its local time; in a terminal, commands can be pasted."""
     lines = []
     for event in events:
         text = shorten(printable(event_text(event)), MAX_LINE_LENGTH)
         if text:
             # Only waits name commands; titles may contain the word research.
-            text = pasteable(text) if event.type.startswith("wait.") else text
+            text = pasteable(text) if in_terminal and event.type.startswith("wait.") else text
             lines.append(f"{local_time(event.time, CLOCK)} {text}".lstrip())
     return lines
 
