@@ -3,7 +3,6 @@
 
 const live = document.querySelector("[data-live]");
 const connection = document.getElementById("connection");
-let silence;
 
 function show(html) {
   Idiomorph.morph(live, html, {
@@ -28,8 +27,11 @@ function isConnected(is) {
   connection.hidden = is;
 }
 
+let stream;
+
 function follow() {
-  const stream = new EventSource(live.dataset.live);
+  if (document.hidden || (stream && stream.readyState !== EventSource.CLOSED)) return;
+  stream = new EventSource(live.dataset.live);
   stream.onopen = () => isConnected(true);
   stream.onmessage = (message) => {
     isConnected(true);
@@ -40,10 +42,15 @@ function follow() {
     // A browser gives up on an answer that is no stream, such as that of a server that is starting.
     if (stream.readyState === EventSource.CLOSED) setTimeout(follow, 1000);
   };
-  window.addEventListener("pagehide", () => stream.close(), { once: true });
 }
 
-if (live && window.Idiomorph) follow();
+if (live && window.Idiomorph) {
+  follow();
+  // A browser has six connections to one address: pages that are not looked at use none.
+  document.addEventListener("visibilitychange", () => (document.hidden ? stream && stream.close() : follow()));
+  window.addEventListener("pagehide", () => stream && stream.close());
+  window.addEventListener("pageshow", follow);
+}
 
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
