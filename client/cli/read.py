@@ -13,6 +13,7 @@ from client.cli.options import AsJson, Commands, RunId
 from client.cli.output import CommandError, ExitCode, print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.reports import fidelity_in, write_for_person, write_report
 from client.handle import DEFAULT_TENANT
+from client.page.picture import with_picture
 from client.run_results import refusal_of
 from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
 from contracts.evidence import ReportDraft, Source, source_document
@@ -72,9 +73,15 @@ async def report(
 
 @commands.command("open")
 async def open_report(context: CommandContext, run_id: RunId = "last") -> None:
-    """Open the report of a run in the browser, and print its path."""
+    """Open the report of a run in the browser, and print its path.
+
+    While the server has the run, a picture of its calls is under *Method*; `research serve` shows runs on a page.
+    """
     run = await context.find(run_id)
-    paths = write_report(context.settings.home / "opened" / run.research_id, await load_documents(context, run))
+    documents = await load_documents(context, run)
+    if "html" in documents:
+        documents["html"] = (await with_picture(documents["html"].decode(), run)).encode()
+    paths = write_report(context.settings.home / "opened" / run.research_id, documents)
     path = paths.get("html") or paths["md"]
     print_result(str(path))
     with files_of_user():  # the browser's downloads belong to the person

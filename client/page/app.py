@@ -34,7 +34,7 @@ from client.http_server import QuietServer, WholeRequests, make_server
 from client.page import views
 from client.page.access import Access, Guarded, open_access
 from client.page.desk import DEPTHS, MAX_LISTED, WEB, PageDesk, versions_of
-from client.page.picture import draw_picture
+from client.page.picture import draw_picture, with_picture
 from client.page.watching import MAX_WATCHERS, Watches
 from client.view.words import engine_text, local_time
 from contracts.evidence import DocumentRef, ReportDraft
@@ -345,7 +345,7 @@ class PageHandlers:
             return self._page("draft", "Draft", research_id=run.research_id, draft=draft)
         evidence = json.loads(documents["json"])["evidence"] if "json" in documents else []
         sources = {passage["id"]: passage["source_id"] for passage in evidence}
-        html = views.with_places(html.decode(), run.research_id, sources).encode()
+        html = (await with_picture(views.with_places(html.decode(), run.research_id, sources), run)).encode()
         return HTMLResponse(html, headers=REPORT_HEADERS | {"content-security-policy": report_policy(html)})
 
     async def report_file(self, request: Request) -> Response:

@@ -23,10 +23,16 @@ TICKS: Final = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600,
 """Seconds between two lines of the scale."""
 MAX_TICKS: Final = 8
 LISTED_CALLS: Final = 20
+TEXT: Final = 'font-size="11" fill="currentColor"'
 HATCHED: Final = (
     '<defs><pattern id="waited" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
-    '<rect class="hatch" width="2" height="4"></rect></pattern></defs>'
+    '<rect class="hatch" width="2" height="4" fill="currentColor"></rect></pattern></defs>'
 )
+FILLS: Final = {"done": "#4a80c0", "open": "#b07a10", "repeated": "#b07a10", "failed": "#d0453f"}
+"""Colours that can be seen on light and dark ground, for a report, which has no styles for pictures."""
+SCALE: Final = "#88888888"
+METHOD: Final = '<dl class="method">'
+"""What a report says under *Method* begins there."""
 LEGEND: Final = (
     "Each bar is a call; point at one to read it. Hatched: it waited for a worker. Blue: done. Yellow: at work; "
     "with a red edge: repeated. Red: failed."
@@ -50,6 +56,14 @@ async def draw_picture(run: RunInfo) -> Markup | None:
     except ClientError:
         return None
     return draw(calls, datetime.now(tz=UTC).timestamp()) if calls else None
+
+
+async def with_picture(html: str, run: RunInfo) -> str:
+    """Add the picture under *Method* of a report that is shown, if the server still has the histories."""
+    before, opening, after = html.partition(METHOD)
+    if not opening or (picture := await draw_picture(run)) is None:
+        return html
+    return f"{before}<figure>{picture}</figure>{opening}{after}"
 
 
 def lanes(calls: Iterable[Call], now: float) -> list[Bar]:
@@ -76,14 +90,16 @@ def draw(calls: Sequence[Call], now: float) -> Markup:
     for pool in dict.fromkeys(call.pool for call in calls):
         bars = lanes([call for call in calls if call.pool == pool], now)
         height = (max(bar.lane for bar in bars) + 1) * ROW
-        parts.append(f'<text class="pool" x="0" y="{top + ROW - 2}">{escape(pool)}</text>')
+        parts.append(f'<text class="pool" x="0" y="{top + ROW - 2}" {TEXT}>{escape(pool)}</text>')
         parts += [_bar(bar, top, start, scale, now) for bar in bars]
         top += height + GAP
     step = next((tick for tick in TICKS if (end - start) / tick <= MAX_TICKS), TICKS[-1])
     for index in range(int((end - start) // step) + 1):
         x = LEFT + index * step * scale
-        parts.append(f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{GAP / 2}" y2="{top - GAP / 2}"></line>')
-        parts.append(f'<text class="time" x="{x + 2:.1f}" y="{top + 4}">{duration(index * step)}</text>')
+        parts.append(
+            f'<line class="tick" x1="{x:.1f}" x2="{x:.1f}" y1="{GAP / 2}" y2="{top - GAP / 2}" stroke="{SCALE}"></line>'
+        )
+        parts.append(f'<text class="time" x="{x + 2:.1f}" y="{top + 4}" {TEXT}>{duration(index * step)}</text>')
     title = f"{len(calls)} calls in {duration(end - start)}"
     svg = "".join(parts)
     return Markup(  # noqa: S704  every text in it is escaped
@@ -107,10 +123,14 @@ def _bar(bar: Bar, top: int, start: float, scale: float, now: float) -> str:
     waited = (begun - call.scheduled) * scale
     worked = max(MIN_BAR, ((call.ended or now) - begun) * scale)
     wait = (
-        f'<rect class="wait" x="{x:.1f}" y="{y}" width="{waited:.1f}" height="{ROW - 2}"></rect>' if waited >= 1 else ""
+        f'<rect class="wait" x="{x:.1f}" y="{y}" width="{waited:.1f}" height="{ROW - 2}" fill="url(#waited)"></rect>'
+        if waited >= 1
+        else ""
     )
     kind = "failed" if call.failed else "repeated" if call.attempt > 1 else "open" if not call.ended else "done"
-    work = f'<rect class="{kind}" x="{x + waited:.1f}" y="{y}" width="{worked:.1f}" height="{ROW - 2}"></rect>'
+    edge = f' stroke="{FILLS["failed"]}"' if kind == "repeated" else ""
+    size = f'width="{worked:.1f}" height="{ROW - 2}"'
+    work = f'<rect class="{kind}" x="{x + waited:.1f}" y="{y}" {size} fill="{FILLS[kind]}"{edge}></rect>'
     return f"<g><title>{escape(printable(describe(call, now)))}</title>{wait}{work}</g>"
 
 

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import httpx2
+import pytest
 
-from client.page.views import compare_texts, from_markdown, pieces_of, with_places
+from client.page.views import compare_texts, from_markdown, pieces_of, with_passages, with_places
 from contracts.evidence import Evidence
 from contracts.vocabulary import RunStatus
 from tests.fakes import states
@@ -105,3 +106,34 @@ def test_two_reports_stand_side_by_side() -> None:
         ("old", "new", False),
         ("", "more", False),
     ]
+
+
+def test_citations_of_a_draft_lead_to_their_passages() -> None:
+    """Numbered in the order of the draft, an address of the own page; what is escaped or no citation stays text."""
+    text = "A [ev-a1]. B [ev-b2] and again [ev-a1]. Not \\[ev-c3] nor [x].\n\n# Title"
+    page = from_markdown(with_passages(text, "r 1"), below=2)
+    assert '<a href="/runs/r%201/passages/ev-a1">[1]</a>' in page
+    assert page.count("/passages/ev-a1") == 2
+    assert '<a href="/runs/r%201/passages/ev-b2">[2]</a>' in page
+    assert "ev-c3]" in page
+    assert "<h3>Title</h3>" in page
+
+
+async def test_a_form_with_the_id_of_a_stored_run_starts_nothing(home: Path) -> None:
+    """It leads to that run, which stays as it is; an id that names no run in a store is refused."""
+    await store_run(home, "r-there", states.state(status=RunStatus.COMPLETED), closed=True)
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        form = {"form_key": access.form_key, "query": "Another question?", "research_id": "r-there"}
+        sent = await browser.post("/start", data=form)
+        assert (sent.status_code, sent.headers["location"]) == (303, "/runs/r-there")
+        refused = await browser.post("/start", data=form | {"research_id": "../there"})
+        assert (refused.status_code, "no id of a run" in refused.text) == (400, True)
+
+
+async def test_corpora_of_a_cluster_are_typed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine does not know them all, so any name can be given there, and a list is offered here."""
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        assert '<select id="corpus"' in (await browser.get("/")).text
+    monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        assert '<input id="corpus" name="corpus" list="corpora"' in (await browser.get("/")).text

@@ -1,9 +1,18 @@
 """The picture of a run's calls: lanes, waits, repeats, failures and costs."""
 
 import re
+from collections.abc import AsyncIterator
+
+from temporalio.api.common.v1 import ActivityType, Payload, Payloads, WorkflowExecution
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history import v1 as history
+from temporalio.api.taskqueue.v1 import TaskQueue
 
 from client.page.picture import MAX_LANES, describe, draw, lanes
-from client.run_calls import Call
+from client.run_calls import Call, read_calls
+from contracts.names import POOLS
+
+CHILD = "child_workflow_execution_started_event_attributes"
 
 
 def call(scheduled: float, ended: float, **changes: object) -> Call:
@@ -26,6 +35,8 @@ def test_a_bar_says_what_waited_was_repeated_and_cost() -> None:
     picture = draw([repeated, call(1, 2, failed=True), call(3, 0.0, started=0.0)], now=12)
     assert "&lt;b&gt;page" in picture
     assert "<b>" not in picture
+    assert "<li>models: &lt;b&gt;page&lt;/b&gt; · 4.0 s" in picture
+    assert 'fill="#' in picture
     assert {"wait", "repeated", "failed", "open", "tick"} <= set(re.findall(r'class="([a-z]+)"', picture))
     assert 'aria-label="3 calls in 0:12"' in picture
 
@@ -35,3 +46,35 @@ def test_a_long_run_has_few_lines_of_time() -> None:
     for seconds in (1, 90, 40_000, 5_000_000):
         picture = draw([call(0, seconds)], now=seconds)
         assert 1 <= picture.count('class="tick"') <= 70
+
+
+async def test_calls_of_agents_and_of_earlier_parts_belong_to_the_run() -> None:
+    """A history names the agents that it started and the part that it continues; the calls have pool, times and cost."""
+    started = history.WorkflowExecutionStartedEventAttributes(continued_execution_run_id="part-1")
+    agent = history.ChildWorkflowExecutionStartedEventAttributes(
+        workflow_execution=WorkflowExecution(workflow_id="r-1/agent", run_id="agent-1")
+    )
+    scheduled = history.ActivityTaskScheduledEventAttributes(
+        activity_type=ActivityType(name="plan"), task_queue=TaskQueue(name=POOLS["models"])
+    )
+    begun = history.ActivityTaskStartedEventAttributes(scheduled_event_id=3, attempt=2)
+    paid = Payloads(payloads=[Payload(data=b'{"account": {"usage": {"cost_usd": 0.25}}}')])
+    completed = history.ActivityTaskCompletedEventAttributes(scheduled_event_id=3, result=paid)
+    kind = EventType
+    events = [
+        (kind.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, {"workflow_execution_started_event_attributes": started}),
+        (kind.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED, {CHILD: agent}),
+        (kind.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, {"activity_task_scheduled_event_attributes": scheduled}),
+        (kind.EVENT_TYPE_ACTIVITY_TASK_STARTED, {"activity_task_started_event_attributes": begun}),
+        (kind.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, {"activity_task_completed_event_attributes": completed}),
+    ]
+
+    async def listed() -> AsyncIterator[history.HistoryEvent]:
+        for number, (event_type, details) in enumerate(events, 1):
+            event = history.HistoryEvent(event_id=number, event_type=event_type, **details)
+            event.event_time.FromSeconds(100 + number)
+            yield event
+
+    read = await read_calls(listed(), "r-1")
+    assert read.others == [("r-1", "part-1"), ("r-1/agent", "agent-1")]
+    assert read.calls == [Call("plan", "", "models", 103, 104, 105, attempt=2, cost_usd=0.25)]
