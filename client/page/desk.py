@@ -63,17 +63,17 @@ class _StoredFollowUp(BaseModel):
 
 
 class _StoredRequest(BaseModel):
-    strategy: str
-    tenant: str
+    strategy: str = ResolvedResearch.model_fields["strategy"].default
+    tenant: str = ResolvedResearch.model_fields["tenant"].default
     follow_up: _StoredFollowUp | None = None
 
 
 class _StoredUsage(BaseModel):
-    cost_usd: float | None = None
+    cost_usd: float | None = 0.0
 
 
 class _StoredRun(BaseModel):
-    """The few fields of a stored state that a list needs; to check a whole one takes ten times as long."""
+    """The few fields of a stored state that a list needs; a stored one leaves out fields with default values."""
 
     resolved: _StoredRequest | None = None
     usage: _StoredUsage = _StoredUsage()

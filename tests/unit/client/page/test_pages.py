@@ -1,17 +1,25 @@
 """What the pages say of stored runs: the list, a run, its sources, and two reports side by side."""
 
+import json
 import re
 from pathlib import Path
 
 import httpx2
 import pytest
 
+from client.assistants.runs import Desk
+from client.cli.context import open_context
+from client.page.desk import Facts, PageDesk
 from client.page.views import compare_texts, from_markdown, pieces_of, with_passages, with_places
 from contracts.evidence import Evidence
+from contracts.resolved import FollowUp
 from contracts.vocabulary import RunStatus
+from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import Records
 from tests.fakes import states
 from tests.unit.client.cli.command_line import store_run
 from tests.unit.client.page.test_access import allowed, serving
+from workers.settings.loading import Flags
 
 HOSTILE = "<script>alert(1)</script> \"' & \u202e onload=x"
 
@@ -137,3 +145,22 @@ async def test_corpora_of_a_cluster_are_typed(home: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
     async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
         assert '<input id="corpus" name="corpus" list="corpora"' in (await browser.get("/")).text
+
+
+async def test_a_list_reads_what_workers_store(home: Path) -> None:
+    """They leave out what is a default; the facts are those of the whole state, also of a question that follows."""
+    follow_up = FollowUp(research_id="r-first", query="First?")
+    resolved = states.resolved(strategy="living", follow_up=follow_up)
+    for number, request in enumerate((states.resolved(), resolved)):
+        state = states.state(resolved=request, status=RunStatus.COMPLETED)
+        text = json.dumps(state.snapshot())
+        sessions = RecordSessionStore(Records(home, SESSIONS))
+        await sessions.save(f"r-{number}", text, closed=True)
+    async with open_context(Flags()) as context:
+        desk = PageDesk(Desk(context.settings, context.stores))
+        listed, _ = await desk.listed("", "", 9, None)
+    facts = {run.row.research_id: run.facts for run in listed}
+    assert facts == {
+        "r-0": Facts(strategy=states.resolved().strategy, cost="0.00", tenant="default"),
+        "r-1": Facts(strategy="living", cost="0.00", tenant="default", follows="r-first"),
+    }
