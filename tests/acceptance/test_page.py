@@ -5,7 +5,7 @@ import re
 import shutil
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from tests.acceptance.test_assistants import printed
-from tests.acceptance.topology import topology
+from tests.acceptance.topology import Topology, topology
 from tests.integration.runs import QUESTION
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -41,6 +41,17 @@ async def browsing() -> AsyncIterator[Browser]:
             yield browser
         finally:
             await browser.close()
+
+
+@asynccontextmanager
+async def serving_page(made: Topology) -> AsyncIterator[str]:
+    """The address of the page of a `serve` that ends with the block."""
+    serving = await made.begin("serve", "--page-port", "0", "--no-mcp", "--no-chat")
+    try:
+        yield await printed(serving, "page")
+    finally:
+        serving.kill()
+        await serving.communicate()
 
 
 async def enter(person: BrowserContext, address: str) -> tuple[Page, list[str]]:
@@ -114,9 +125,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
 
 async def test_two_people_approve_at_once(tmp_path: Path) -> None:
     """One approval counts; the other person reads that the run has begun, and both see the same run go on."""
-    async with topology(tmp_path) as made, browsing() as browser:
-        serving = await made.begin("serve", "--page-port", "0", "--no-mcp", "--no-chat")
-        address = await printed(serving, "page")
+    async with topology(tmp_path) as made, serving_page(made) as address, browsing() as browser:
         one, problems = await enter(await browser.new_context(), address)
         await ask(one, QUESTION, approval=True)
         await expect(one.locator("#approve-form")).to_be_visible()
@@ -137,13 +146,13 @@ async def test_a_hostile_question_and_hostile_documents_run_nothing(tmp_path: Pa
 
     On a narrow screen nothing is wider than the screen; the keyboard alone leads from the question to the run.
     """
-    async with topology(tmp_path) as made, browsing() as browser:
+    async with topology(tmp_path) as made, AsyncExitStack() as stack:
         hostile = (
             f"# {HOSTILE}\n\nTransaction ID wraparound {HOSTILE} is prevented by vacuum, which freezes old rows.\n"
         )
         (made.documents / "hostile.md").write_text(hostile, encoding="utf-8")
-        serving = await made.begin("serve", "--page-port", "0", "--no-mcp", "--no-chat")
-        address = await printed(serving, "page")
+        address = await stack.enter_async_context(serving_page(made))
+        browser = await stack.enter_async_context(browsing())
         person = await browser.new_context(viewport={"width": 360, "height": 740})
         page, problems = await enter(person, address)
         await page.keyboard.type(f"{HOSTILE} {QUESTION}")

@@ -8,8 +8,7 @@ from typing import Any, Final
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.acceptance.test_assistants import printed
-from tests.acceptance.test_page import CHROMIUM, SLOW, ask, browsing, enter
+from tests.acceptance.test_page import CHROMIUM, SLOW, ask, browsing, enter, serving_page
 from tests.acceptance.topology import topology
 from tests.integration.runs import QUESTION
 
@@ -21,7 +20,6 @@ pytestmark = [
 
 LATENCY: Final = 0.3
 expect.set_options(timeout=SLOW)
-SERVE: Final = ("serve", "--page-port", "0", "--no-mcp", "--no-chat")
 AUDIT: Final = """
 () => {
   const problems = [];
@@ -72,9 +70,7 @@ async def until(page: Page, selector: str) -> None:
 
 async def test_everything_can_be_done_without_the_script(tmp_path: Path) -> None:
     """Answers, a plan in other words, its approval, guidance and an early report: forms and redirects alone."""
-    async with topology(tmp_path, LATENCY) as made, browsing() as browser:
-        serving = await made.begin(*SERVE)
-        address = await printed(serving, "page")
+    async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
         page, _ = await enter(await browser.new_context(java_script_enabled=False), address)
         await ask(page, QUESTION, approval=True)
         rejected = page.url.partition("?")[0]
@@ -108,8 +104,7 @@ async def test_everything_can_be_done_without_the_script(tmp_path: Path) -> None
 
 async def test_a_phrase_begins_a_tree_that_is_cancelled_and_resumed(tmp_path: Path) -> None:
     """Other words than the phrase begin nothing; a cancellation is asked about first, and a resumed run goes on."""
-    async with topology(tmp_path, LATENCY) as made, browsing() as browser:
-        serving = await made.begin(*SERVE)
+    async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
         page = await (await browser.new_context()).new_page()
         questions: list[str] = []
 
@@ -118,7 +113,7 @@ async def test_a_phrase_begins_a_tree_that_is_cancelled_and_resumed(tmp_path: Pa
             await dialog.accept()
 
         page.on("dialog", agree)
-        await page.goto(await printed(serving, "page"))
+        await page.goto(address)
         await page.select_option("#strategy", "recursive")
         await ask(page, QUESTION)
         await page.fill("#phrase", "Please begin")
@@ -142,9 +137,8 @@ async def test_a_page_outlives_the_server_of_runs_and_shows_versions(tmp_path: P
 
     A run that was refused is in the list with its reason.
     """
-    async with topology(tmp_path, LATENCY) as made, browsing() as browser:
-        serving = await made.begin(*SERVE)
-        page, problems = await enter(await browser.new_context(), await printed(serving, "page"))
+    async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
+        page, problems = await enter(await browser.new_context(), address)
         await page.select_option("#strategy", "living")
         await ask(page, QUESTION)
         await page.click("#approve-form button")
@@ -160,18 +154,17 @@ async def test_a_page_outlives_the_server_of_runs_and_shows_versions(tmp_path: P
         await client.start_workflow("deep-research", refused, id="r-refused", task_queue="research-workflows")
         await page.goto(page.url.partition("/compare")[0])
         await expect(page.locator("#row-r-refused .state")).to_contain_text("refused")
-        await expect(page.locator("#row-r-refused")).to_contain_text("gone")
+        await expect(page.locator("#row-r-refused")).to_contain_text("no corpus of that name")
         await page.click("#row-r-refused a")
-        await expect(page.locator(".facts")).to_contain_text("gone")
+        await expect(page.locator(".facts")).to_contain_text("no corpus of that name")
         assert problems == []
         assert made.answered_twice() == []
 
 
 async def test_the_page_can_be_read_in_the_dark_and_by_a_screen_reader(tmp_path: Path) -> None:
     """Names of fields, order of headings, unique ids and contrast, on every page and in both colour schemes."""
-    async with topology(tmp_path, LATENCY) as made, browsing() as browser:
-        serving = await made.begin(*SERVE)
-        page, problems = await enter(await browser.new_context(), await printed(serving, "page"))
+    async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
+        page, problems = await enter(await browser.new_context(), address)
         base = page.url.rstrip("/")
         found = {"home": await audit(page)}
         await page.fill("#query", QUESTION)
@@ -220,9 +213,7 @@ async def test_many_pages_can_be_open(tmp_path: Path) -> None:
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
     }"""
-    async with topology(tmp_path, LATENCY) as made, browsing() as browser:
-        serving = await made.begin(*SERVE)
-        address = await printed(serving, "page")
+    async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
         person = await browser.new_context()
         pages = []
         for _ in range(9):
