@@ -34,7 +34,7 @@ SCALE: Final = "#88888888"
 METHOD: Final = '<dl class="method">'
 """What a report says under *Method* begins there."""
 LEGEND: Final = (
-    "Each bar is a call; point at one to read it. Hatched: it waited for a worker. Blue: done. Yellow: at work; "
+    "Each bar is a call; point at one to read it. Hatched: it waited for a worker. Blue: done. Yellow: not over; "
     "with a red edge: repeated. Red: failed."
 )
 
@@ -118,7 +118,7 @@ def _table(calls: Sequence[Call], now: float) -> str:
 def _bar(bar: Bar, top: int, start: float, scale: float, now: float) -> str:
     call = bar.call
     y = top + bar.lane * ROW
-    begun = call.started or call.ended or now
+    begun = began(call)
     x = LEFT + (call.scheduled - start) * scale
     waited = (begun - call.scheduled) * scale
     worked = max(MIN_BAR, ((call.ended or now) - begun) * scale)
@@ -134,9 +134,14 @@ def _bar(bar: Bar, top: int, start: float, scale: float, now: float) -> str:
     return f"<g><title>{escape(printable(describe(call, now)))}</title>{wait}{work}</g>"
 
 
+def began(call: Call) -> float:
+    """Return when a worker began a call; a history names that only once the call is over."""
+    return call.started or call.ended or call.scheduled
+
+
 def describe(call: Call, now: float) -> str:
     """Return what a bar stands for: the call, how long it waited and worked, its attempt and its cost."""
-    begun = call.started or call.ended or now
+    begun = began(call)
     parts = [call.what or call.name, f"{(call.ended or now) - begun:.1f} s"]
     if begun - call.scheduled >= 0.1:
         parts.append(f"waited {begun - call.scheduled:.1f} s")

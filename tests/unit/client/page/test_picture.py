@@ -32,6 +32,7 @@ def test_a_bar_says_what_waited_was_repeated_and_cost() -> None:
     """Its title has the words that the colours stand for, and hostile text is text."""
     repeated = call(0, 10, started=6.0, attempt=3, cost_usd=0.0123, what="<b>page</b>")
     assert describe(repeated, now=10) == "<b>page</b> · 4.0 s · waited 6.0 s · attempt 3 · 0.012 US dollars"
+    assert describe(call(3, 0.0, started=0.0), now=12) == "plan: x · 9.0 s"
     picture = draw([repeated, call(1, 2, failed=True), call(3, 0.0, started=0.0)], now=12)
     assert "&lt;b&gt;page" in picture
     assert "<b>" not in picture
