@@ -92,6 +92,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         await page.click("#approve-form button")
         await expect(page.locator(".said")).to_contain_text("plan version 1")
         await expect(page.locator(".news")).to_contain_text("search:")
+        await made.quiet_moment()
         serving.send_signal(signal.SIGKILL)
         await serving.communicate()
         await expect(page.locator("#connection")).to_be_visible()

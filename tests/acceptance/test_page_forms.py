@@ -32,7 +32,7 @@ AUDIT: Final = """
   ids.filter((id, index) => ids.indexOf(id) !== index).forEach((id) => problems.push(`twice: ${id}`));
   for (const field of document.querySelectorAll("input:not([type=hidden]), select, textarea, button, a, summary")) {
     const words = field.getAttribute("aria-label") || [...(field.labels || [])].map((each) => each.innerText).join("");
-    if (!(words || field.innerText || "").trim()) problems.push(`without a name: ${field.outerHTML.slice(0, 90)}`);
+    if (!(words || field.textContent || "").trim()) problems.push(`without a name: ${field.outerHTML.slice(0, 90)}`);
   }
   const light = ([r, g, b]) => {
     const part = (value) => ((value /= 255) <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
