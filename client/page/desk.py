@@ -1,5 +1,6 @@
 """What the page does with runs: start, observe, list and read them through server and stores; it remembers nothing."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +30,8 @@ DEPTHS: Final = tuple(depth.value for depth in Depth)
 FIELDS: Final = ("query", "corpus", "strategy", "depth")
 """Fields of the form that are fields of the request."""
 ENDED: Final = frozenset(outcome.value for outcome in Outcome)
+RESOLVING_CHECKS: Final = 20
+RESOLVING_PAUSE_SECONDS: Final = 0.25
 MAX_LISTED: Final = 2_000
 MAX_THREAD: Final = 500
 """Newest runs among which those are looked for that follow a run."""
@@ -213,7 +216,13 @@ def versions_of(state: ResearchState) -> list[str]:
 
 
 async def _tenant_of(handle: ResearchHandle | None) -> str:
-    return "" if handle is None else (await handle.session()).resolution.tenant
+    """Return the tenant of a run that is not stored yet; empty if its request is not resolved soon after its start."""
+    for _ in range(RESOLVING_CHECKS if handle is not None else 0):
+        resolved = (await handle.session()).work.resolved if handle is not None else None
+        if resolved is not None:
+            return resolved.tenant
+        await asyncio.sleep(RESOLVING_PAUSE_SECONDS)
+    return ""
 
 
 def request_values(form: Mapping[str, str], user: str | None) -> dict[str, Any]:
