@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from activities.preparation import ResearchConfiguration
-from contracts.evidence import SearchHit
+from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import EngineKind, Tier
@@ -58,9 +58,11 @@ class ManySources:
             published_at=f"20{10 + rank % 16}-03-{1 + rank % 28:02d}",
         )
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, given: DocumentRef | None = None
+    ) -> ExtractedDocument:
         """The page as it is read."""
-        del tenant, domains
+        del tenant, domains, given
         site = self._sites.get(url)
         if site is None:
             raise SourceUnreadable("not_found", "no such page")

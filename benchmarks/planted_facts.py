@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from benchmarks.many_sources import thorough, thorough_plan
-from contracts.evidence import SearchHit
+from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from providers.domains import ANYWHERE, Domains
 from providers.errors import SourceUnreadable
@@ -101,9 +101,11 @@ class PlantedSources:
         ]
         return SearchResponse(provider=self.name, hits=hits)
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, given: DocumentRef | None = None
+    ) -> ExtractedDocument:
         """The page as it is read."""
-        del tenant, domains
+        del tenant, domains, given
         page = self._pages.get(url)
         if page is None:
             raise SourceUnreadable("not_found", "no such page")

@@ -109,6 +109,7 @@ async def test_a_run_outlives_the_client_that_gave_up_on_it(tmp_path: Path) -> N
         assert made.answered_twice() == []
 
 
+@pytest.mark.soak
 async def test_a_plan_is_shown_changed_and_approved_by_tools(tmp_path: Path) -> None:
     """Nothing is searched before; what the user wants is passed on, and a version nobody has seen is refused."""
     async with topology(tmp_path) as made:
@@ -154,6 +155,7 @@ async def until_asked(client: Client, research_id: str) -> dict[str, Any]:
         assert state["outcome"] is None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transport: str) -> None:
     """Answers, words on a plan, the approval of the version that was seen, an early end, and a question that follows.
@@ -250,6 +252,7 @@ async def printed(process: asyncio.subprocess.Process, name: str) -> str:
             return line.split()[-1]
 
 
+@pytest.mark.soak
 async def test_an_assistant_alone_has_a_server_started(tmp_path: Path) -> None:
     """No server runs: the first run starts one in a session of its own, which goes on when the assistant ends."""
     async with topology(tmp_path) as made:
@@ -265,6 +268,7 @@ async def test_an_assistant_alone_has_a_server_started(tmp_path: Path) -> None:
             os.kill(int(match[1]), signal.SIGKILL)
 
 
+@pytest.mark.soak
 async def test_a_server_ends_when_nothing_is_left_to_do(tmp_path: Path) -> None:
     """As after SIGTERM, with code 0; its port is free, and `--no-mcp` has shown no tools."""
     async with topology(tmp_path) as made:
@@ -275,6 +279,7 @@ async def test_a_server_ends_when_nothing_is_left_to_do(tmp_path: Path) -> None:
     assert b"tools" not in output
 
 
+@pytest.mark.soak
 async def test_a_client_that_speaks_of_tasks_waits_for_a_run_by_itself(tmp_path: Path) -> None:
     """The run is the task: its id, its state, and its cancellation; a client without the extension sees none of it."""
     async with topology(tmp_path, 0.2) as made:

@@ -207,6 +207,7 @@ async def test_a_lost_stream_leads_back_to_its_run(tmp_path: Path) -> None:
             assert theirs.id != lost.id
 
 
+@pytest.mark.soak
 async def test_questions_and_the_plan_are_turns_of_the_conversation(tmp_path: Path) -> None:
     """The operator wants both: an answer, words that change the plan, a yes; each asked for once more changes nothing.
 
@@ -244,6 +245,7 @@ async def test_questions_and_the_plan_are_turns_of_the_conversation(tmp_path: Pa
             assert len(made.model.calls) > calls
 
 
+@pytest.mark.soak
 async def test_a_stop_ends_a_run_with_its_report(tmp_path: Path) -> None:
     """Written while it works, in a window that has lost its stream; once more, it is the same report."""
     async with topology(tmp_path, LATENCY) as made, serving(made) as (_, address), client_of(address) as sdk:
@@ -262,6 +264,7 @@ async def test_a_stop_ends_a_run_with_its_report(tmp_path: Path) -> None:
         assert await runs_of(made) == [heard.id]
 
 
+@pytest.mark.soak
 async def test_hostile_words_stay_words(tmp_path: Path) -> None:
     """A question of markup and of ids, and a page of it: nothing of either becomes an image, a tag or a run."""
     async with topology(tmp_path) as made:
@@ -287,6 +290,7 @@ async def test_hostile_words_stay_words(tmp_path: Path) -> None:
             assert await runs_of(made) == [heard.id]
 
 
+@pytest.mark.soak
 async def test_a_run_that_is_refused_or_fails_says_why(tmp_path: Path) -> None:
     """Before it starts, with a status; after that in the stream, as an error of the protocol in the words of the run."""
     hurried = '[strategy.living.medium]\nmax_wait_seconds = 1\n[serve.chat]\ndefault_corpus = "gone"\n'

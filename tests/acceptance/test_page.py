@@ -124,6 +124,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         assert made.answered_twice() == []
 
 
+@pytest.mark.soak
 async def test_two_people_approve_at_once(tmp_path: Path) -> None:
     """One approval counts; the other person reads that the run has begun, and both see the same run go on."""
     async with topology(tmp_path) as made, serving_page(made) as address, browsing() as browser:

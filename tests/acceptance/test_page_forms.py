@@ -68,6 +68,7 @@ async def until(page: Page, selector: str) -> None:
             await page.goto(page.url.partition("?")[0])
 
 
+@pytest.mark.soak
 async def test_everything_can_be_done_without_the_script(tmp_path: Path) -> None:
     """Answers, a plan in other words, its approval, guidance and an early report: forms and redirects alone."""
     async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
@@ -102,6 +103,7 @@ async def test_everything_can_be_done_without_the_script(tmp_path: Path) -> None
         assert made.answered_twice() == []
 
 
+@pytest.mark.soak
 async def test_a_phrase_begins_a_tree_that_is_cancelled_and_resumed(tmp_path: Path) -> None:
     """Other words than the phrase begin nothing; a cancellation is asked about first, and a resumed run goes on."""
     async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
@@ -132,6 +134,7 @@ async def test_a_phrase_begins_a_tree_that_is_cancelled_and_resumed(tmp_path: Pa
         assert made.answered_twice() == []
 
 
+@pytest.mark.soak
 async def test_a_page_outlives_the_server_of_runs_and_shows_versions(tmp_path: Path) -> None:
     """The Temporal server alone is killed: the page says so, goes on, and shows two versions of a living report.
 
@@ -161,6 +164,7 @@ async def test_a_page_outlives_the_server_of_runs_and_shows_versions(tmp_path: P
         assert made.answered_twice() == []
 
 
+@pytest.mark.soak
 async def test_the_page_can_be_read_in_the_dark_and_by_a_screen_reader(tmp_path: Path) -> None:
     """Names of fields, order of headings, unique ids and contrast, on every page and in both colour schemes."""
     async with topology(tmp_path, LATENCY) as made, serving_page(made) as address, browsing() as browser:
@@ -193,6 +197,8 @@ async def test_the_page_can_be_read_in_the_dark_and_by_a_screen_reader(tmp_path:
             found[path] = await audit(page)
         await page.goto(f"{run}/sources")
         await page.locator(".sources a").first.click()
+        await expect(page.locator(".archived mark").first).to_be_visible()
+        await page.wait_for_load_state()
         found["source"] = await audit(page)
         assert {name: lacks for name, lacks in found.items() if lacks} == {}
         assert problems == []
@@ -207,6 +213,7 @@ async def audit(page: Page) -> list[str]:
     return lacks
 
 
+@pytest.mark.soak
 async def test_many_pages_can_be_open(tmp_path: Path) -> None:
     """A browser has six connections to an address: pages that nobody looks at use none, and go on when looked at."""
     hide = """hidden => {

@@ -61,6 +61,7 @@ async def test_a_run_over_a_private_source_survives_a_kill_and_pays_nothing_agai
     assert Counter(line.split()[1] for line in calls.read_text().splitlines())["fetch"] == len(DOCUMENTS)
 
 
+@pytest.mark.soak
 async def test_the_tools_of_another_home_are_a_private_source(tmp_path: Path) -> None:
     """`research mcp` beside another home: its corpus is searched, fetched, archived here and cited; audit is good."""
     other = tmp_path / "other"

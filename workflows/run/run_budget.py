@@ -122,10 +122,10 @@ class RunBudget:
             else:
                 reserve = self.reserved_for_report() + self._reserved_for_reading(role)
             likely = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
-            likely = Usage(
-                input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
-                output_tokens=max(likely.output_tokens, min(least, bound.output_tokens)),
-            )
+            if measured is not None:
+                likely = likely.with_fields(input_tokens=measured.input_tokens)
+            usual = likely
+            likely = usual.with_fields(output_tokens=max(usual.output_tokens, min(least, bound.output_tokens)))
             choices = [likely.with_fields(output_tokens=bound.output_tokens), likely]
             alone = reservations.unexplained, reservations.unexplained_tokens
             refused = self._refusal(role, *alone, reservation(likely, price), reserve)
@@ -136,7 +136,9 @@ class RunBudget:
                 guess = Usage(output_tokens=likely.output_tokens)
                 return Granted(number, guess, bound, NOTHING, is_limited=True, shortens=False)
             if refused is not None:
+                # Less than the prompt would ask for is asked for then, down to a part of what such calls usually need.
                 choices = self._parts(role, likely, reserve, whole_input=is_least)
+                choices = choices or self._parts(role, usual, reserve, whole_input=is_least)
             for chosen in choices:
                 wanted = reservation(chosen, price)
                 if self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve) is None:
