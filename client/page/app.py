@@ -390,9 +390,11 @@ class PageHandlers:
 
     async def compare(self, request: Request) -> Response:
         """Show two reports side by side."""
+        if not all(request.query_params.get(name) for name in ("a", "b")):
+            raise CommandError("two runs are compared: choose one in each column of the list")
         pair = []
         for name in ("a", "b"):
-            run = await self._desk.find(request.query_params.get(name, ""), self._user(request))
+            run = await self._desk.find(request.query_params[name], self._user(request))
             version = request.query_params.get(f"{name}_version", "")
             pair.append((run.research_id, version, await self._text(run, version)))
         (left, left_version, left_text), (right, right_version, right_text) = pair

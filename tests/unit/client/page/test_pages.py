@@ -63,6 +63,8 @@ async def test_a_run_that_nothing_works_on_can_be_resumed_from_its_page(home: Pa
         page = (await browser.get("/runs/r-waits")).text
         assert "<strong>interrupted</strong>" in page
         assert 'action="/runs/r-waits/resume"' in page
+        chosen = await browser.get("/compare?a=r-waits")
+        assert (chosen.status_code, "choose one in each column" in chosen.text) == (404, True)
         unknown = await browser.get("/runs/r-nothing")
         assert (unknown.status_code, "there is no run" in unknown.text) == (404, True)
         form = {"form_key": access.form_key}
