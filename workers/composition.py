@@ -47,7 +47,7 @@ from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.stored_records import has_sole_sessions
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
-from workers.resolution_inputs import configuration_of, product_version, search_choices, search_model
+from workers.resolution_inputs import code_version, configuration_of, product_version, search_choices, search_model
 from workers.retention import Retention, open_runs, sweep_periodically
 from workers.settings.loading import Settings
 from workers.settings.sections import APPLICATION
@@ -196,7 +196,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
-    reporting = ReportingActivities(content, skipped, product_version(), stores.children, sessions, notebooks)
+    reporting = ReportingActivities(content, skipped, code_version(), stores.children, sessions, notebooks)
     verifying = VerifyingActivities(content, sessions, notebooks)
     live_reports = LiveReportActivities(content)
     return [

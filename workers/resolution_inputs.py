@@ -1,11 +1,17 @@
 """Derives the inputs of request resolution from the settings, without secrets; the command line uses it too."""
 
+import hashlib
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
+import activities
+import contracts
+import providers
 from activities.preparation import ResearchConfiguration
 from contracts.outcome import Usage
 from contracts.request import Depth, SourceType
@@ -22,6 +28,9 @@ from providers.storage.sessions import SESSIONS
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 from workers.settings.sections import APPLICATION
+
+RULES: Final = (".py", ".toml", ".j2", ".css")
+"""Suffixes of the files that decide how a report is judged and rendered: code, sentences, template, and style."""
 
 
 def configuration_of(
@@ -117,3 +126,19 @@ def _collection(settings: Settings) -> str:
 def product_version() -> str:
     """Return the installed version of this product."""
     return importlib.metadata.version(APPLICATION)
+
+
+@cache
+def code_version() -> str:
+    """Return the version of this product with a digest of the code that judges and renders reports.
+
+    A local version of PEP 440, as `0.1.0+code.3f9a21c0b7d4`. Two checkouts of one release may have other rules, and a
+    report is audited by those that wrote it.
+    """
+    code = hashlib.sha256()
+    for package in (activities, contracts, providers):
+        for folder in package.__path__:
+            for path in sorted(Path(folder).rglob("*")):
+                if path.suffix in RULES:
+                    code.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{product_version()}+code.{code.hexdigest()[:12]}"

@@ -73,6 +73,14 @@ REMEDIES: Final[Mapping[str, str]] = {
     "report_damaged": "compare the store with a backup, or ask again: `research resume ID`",
 }
 """Remedies by kind of problem; `DISTRUST` for all others, which are within the report."""
+REPEATED: Final = frozenset(
+    ("verdict_differs", "field_differs", "section_altered", "page_differs", "place_differs", "not_renderable")
+)
+"""Differences between a report and what the rules of the auditing version make of it."""
+OTHER_RULES: Final = (
+    "the report was written by durable-research {writer}, and this is {auditor}, whose rules may differ: audit it with "
+    "the version that wrote it before you rely on it or reject it"
+)
 
 
 @dataclass(frozen=True)
@@ -90,6 +98,8 @@ class AuditResult:
     """Counts of compared and of incomparable items, and every difference."""
 
     research_id: str = ""
+    writer: str = ""  # version of the product that wrote the report
+    auditor: str = ""
     checked: dict[str, int] = field(default_factory=dict)
     unchecked: dict[str, int] = field(default_factory=dict)
     problems: list[AuditProblem] = field(default_factory=list)
@@ -98,6 +108,11 @@ class AuditResult:
     def passed(self) -> bool:
         """True if everything that was compared agreed."""
         return not self.problems
+
+    @property
+    def by_other_rules(self) -> bool:
+        """True if another version of the product wrote the report."""
+        return self.writer != self.auditor
 
     def count(self, noun: str) -> None:
         """Count an item that was compared."""
@@ -109,7 +124,10 @@ class AuditResult:
 
     def problem(self, kind: str, identity: str, message: str) -> None:
         """Add a difference."""
-        self.problems.append(AuditProblem(kind, identity, message, REMEDIES.get(kind, DISTRUST)))
+        remedy = REMEDIES.get(kind, DISTRUST)
+        if kind in REPEATED and self.by_other_rules:
+            remedy = OTHER_RULES.format(writer=self.writer, auditor=self.auditor)
+        self.problems.append(AuditProblem(kind, identity, message, remedy))
 
 
 async def audit(
@@ -118,12 +136,14 @@ async def audit(
     get_bytes: GetBytes | None,
     isolated: SubprocessPool,
     *,
+    version: str,
     markdown: str | None = None,
     html: bytes | None = None,
     earlier: AuditResult | None = None,
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
+    `version` is that of the auditing product: a report of another one may differ from what this one's rules give.
     `get_text` and `get_bytes` return a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
     for a bundle without such documents. `markdown` and `html` are the other forms, if available; `earlier` has earlier
     comparisons. Raises `InputUnprocessable` for a report that crashes its readers.
@@ -135,6 +155,8 @@ async def audit(
             result.problem("malformed", path, problem)
         return result
     result.research_id = read.research_id
+    result.writer = read.product_version
+    result.auditor = version
     texts = {}
     pages = {}
     for source in read.sources:

@@ -103,7 +103,9 @@ class Finished:
         forged = document is not self.document
         markdown = document["report"]["markdown"] if forged else self.markdown
         data = json.dumps(document).encode()
-        result = await audit(data, text, None, HereCalls(), markdown=markdown, html=None if forged else self.html)
+        result = await audit(
+            data, text, None, HereCalls(), version="0.1.0", markdown=markdown, html=None if forged else self.html
+        )
         return [problem.kind for problem in result.problems]
 
 

@@ -25,6 +25,7 @@ from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
+from workers.resolution_inputs import code_version
 from workers.settings.loading import Flags
 
 ExportForm = Literal["docx", "pdf", "bibtex", "csl"]
@@ -150,7 +151,9 @@ async def _check(
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         html = forms.get("html")
         with _readable(name, "audited"):
-            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, earlier=result)
+            result = await check(
+                forms["json"], text, data, pool, version=code_version(), markdown=markdown, html=html, earlier=result
+            )
     if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
         raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
     return result
@@ -187,6 +190,8 @@ def _print_audit(result: AuditResult, name: str) -> None:
     if not result.passed:
         verdict = f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
+    if not result.passed and result.by_other_rules:
+        print_result(f"  written by durable-research {printable(result.writer)}, audited by {result.auditor}")
     for label, counts in (("compared", result.checked), ("not compared", result.unchecked)):
         if counts:
             print_result(f"  {label}: {' · '.join(f'{noun} ({count})' for noun, count in counts.items())}")

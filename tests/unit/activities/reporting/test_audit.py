@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from activities.reporting.audit import AuditResult, audit
+from activities.reporting.audit import DISTRUST, AuditResult, audit
 from activities.reporting.inputs import RenderMaterial
 from activities.reporting.render import render
 from benchmarks.truth.forgery import forge
@@ -134,7 +134,11 @@ def untouched() -> Forms:
 
 
 async def audited(
-    forms: Forms, *, damaged: dict[str, bytes | None] | None = None, pool: SubprocessPool | None = None
+    forms: Forms,
+    *,
+    damaged: dict[str, bytes | None] | None = None,
+    pool: SubprocessPool | None = None,
+    version: str = "0.1.0",
 ) -> AuditResult:
     """The audit of a report, over a store in which some documents may be damaged or gone."""
     store = await store_of(forms.texts)
@@ -148,7 +152,8 @@ async def audited(
         forms.report["report"]["markdown"],
         forms.html.encode(),
     )
-    return await audit(document, store.text_by_hash, store.by_hash, pool or HereCalls(), markdown=markdown, html=html)
+    forms_of = {"markdown": markdown, "html": html}
+    return await audit(document, store.text_by_hash, store.by_hash, pool or HereCalls(), version=version, **forms_of)
 
 
 async def kinds_of(forms: Forms) -> set[str]:
@@ -273,6 +278,20 @@ async def test_untouched_report_passes_and_everything_is_counted() -> None:
         "verdicts of a model, which no rule gives again": 1,
         "claims that no comparison of words can check": 1,
     }
+
+
+async def test_a_report_of_another_version_is_sent_to_that_version() -> None:
+    """Where other rules wrote the report, a verdict that differs may be theirs, and a word of a source may not."""
+    forms = untouched()
+    forms.report["claims"][8]["method"] = "verbatim"
+    other = {one.kind: one.remedy for one in (await audited(forms, version="0.2.0")).problems}
+    assert "written by durable-research 0.1.0, and this is 0.2.0" in other["verdict_differs"]
+    same = {one.kind: one.remedy for one in (await audited(forms)).problems}
+    assert same["verdict_differs"] == DISTRUST
+    forms = untouched()
+    forms.report["evidence"][0]["quote"] = "Other words."
+    words = {one.kind: one.remedy for one in (await audited(forms, version="0.2.0")).problems}
+    assert words["quote_differs"] == DISTRUST
 
 
 async def test_a_process_that_can_be_killed_finds_the_same() -> None:

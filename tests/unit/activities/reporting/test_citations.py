@@ -136,7 +136,7 @@ async def test_a_report_that_cites_by_links_passes_its_audit() -> None:
         assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
     store = await store_of(SAMPLE.texts)
     data = forms.document.encode()
-    assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls())).problems == []
+    assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls(), version="0.1.0")).problems == []
     assert f"[{source.title}]({url})" in forms.markdown
 
 

@@ -75,7 +75,7 @@ async def problems_of(made: RenderedForms) -> list[Any]:
     store = await store_of(SAMPLE.texts)
     data, page = made.document.encode(), made.html.encode()
     stores = (store.text_by_hash, store.by_hash, HereCalls())
-    return (await audit(data, *stores, markdown=made.markdown, html=page)).problems
+    return (await audit(data, *stores, version="0.1.0", markdown=made.markdown, html=page)).problems
 
 
 @pytest.mark.parametrize("language", sorted(KNOWN_LANGUAGES))

@@ -79,6 +79,12 @@ class World:
         store = await store_of(self.texts)
         data, html = rendering.document.encode(), rendering.html.encode()
         audited = await audit(
-            data, store.text_by_hash, store.by_hash, HereCalls(), markdown=rendering.markdown, html=html
+            data,
+            store.text_by_hash,
+            store.by_hash,
+            HereCalls(),
+            version="0.1.0",
+            markdown=rendering.markdown,
+            html=html,
         )
         return Whole(rendering, json.loads(data), audited, work.warnings)
