@@ -153,9 +153,12 @@ async def attempt(
 def waiting_for_service(history: AttemptHistory) -> Iterator[None]:
     """Mark the block as the work of a service: a worker that dies during it was not killed by a text.
 
-    The next heartbeat, after 2.5 s at most, says so.
+    The next heartbeat, after 2.5 s at most, says so; after a loss one is sent at once, so that several deaths within a
+    second of a start are not blamed on the call.
     """
     history.waiting = True
+    if history.losses:
+        activity.heartbeat(*_to_details(history))
     try:
         yield
     finally:
@@ -246,7 +249,8 @@ def send_heartbeats(
 ) -> Iterator[None]:
     """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
 
-    The next attempt gets the newest `details` as `activity.info().heartbeat_details`; with any, one is sent at once.
+    The next attempt gets the newest `details` as `activity.info().heartbeat_details`; the server keeps those of an
+    earlier attempt until then.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
@@ -257,8 +261,6 @@ def send_heartbeats(
         timer = loop.call_later(interval, beat)
 
     timer = loop.call_later(first, beat)  # a task would cost more than a short activity itself
-    if known := details():
-        activity.heartbeat(*known)
     try:
         yield
     finally:

@@ -150,14 +150,31 @@ async def test_workers_that_die_while_a_model_works_are_no_losses() -> None:
     for number in range(2, 9):
         again = Attempt(number, *details)
 
-        async def killed_while_waiting() -> None:
+        async def killed_while_waiting(beats: list[tuple[Any, ...]] = again.beats) -> None:
             async with attempt(MODELS) as history:
                 assert history.losses == 0
+                with waiting_for_service(history):
+                    while not beats:
+                        await asyncio.sleep(0.01)
 
         await again.environment.run(killed_while_waiting)
-        (beat,) = again.beats[0]
-        details = ({**beat, "waiting": True},)
+        details = again.beats[0]
     assert attempt_history(11, details).losses == 2
+
+
+async def test_workers_that_die_before_the_first_heartbeat_are_one_loss() -> None:
+    """After a loss the next attempt sends at once that it waits for a model: kills in a row do not end the call."""
+    details: tuple[Any, ...] = ()
+    for number in range(2, 9):
+        again = Attempt(number, *details)
+
+        async def killed_at_once() -> int:
+            async with attempt(MODELS) as history:
+                with waiting_for_service(history):
+                    return history.losses
+
+        assert await again.environment.run(killed_at_once) == 1
+        (details,) = again.beats
 
 
 @pytest.mark.parametrize("error", [errors.RateLimited("wait"), errors.Unavailable("down"), errors.InvalidCall("no")])
