@@ -81,7 +81,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo 'Ready: .venv/bin/research'
 
 demo: setup
-	@bash examples/demo.sh
+	@$(BIN)/research demo
 
 run: setup
 	@if [ -z "$$Q" ] || [ -z "$$CORPUS" ]; then \
@@ -172,7 +172,7 @@ requirements: setup
 
 # Each benchmark takes a folder of documents: CORPUS, else the documents of the demo.
 bench: setup
-	@if [ -z "$$CORPUS" ]; then CORPUS=.demo/python-docs; $(BIN)/python examples/export_python_docs.py "$$CORPUS"; fi; \
+	@if [ -z "$$CORPUS" ]; then CORPUS=.demo/python-docs; $(BIN)/research demo --export "$$CORPUS"; fi; \
 	$(BIN)/python benchmarks/index_pages.py "$$CORPUS"
 	@$(BIN)/python -m benchmarks.runs
 

@@ -13,6 +13,7 @@ resolves to an exact passage of an archived source.
 
 \b
 First steps:
+  research demo
   research run "How does vacuum work?" --corpus ./manual
   research open last
   research audit last
@@ -54,6 +55,9 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "audit": ("audit", "Check every citation, quote and verdict of a report."),
         "diff": ("audit", "Compare two reports claim by claim."),
         "export": ("audit", "Write a bundle that others can audit, a document, or a bibliography."),
+    },
+    "First use": {
+        "demo": ("demo", "Ask two questions without a key or a network."),
     },
     "This machine": {
         "corpus": ("corpus", "Add, list, inspect or remove folders of documents."),

@@ -256,7 +256,13 @@ class RunInfo:
 @asynccontextmanager
 async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
     """Open the context of one command. Raises `SettingsError`."""
-    settings = load_settings(flags)
+    async with open_context_with(load_settings(flags)) as context:
+        yield context
+
+
+@asynccontextmanager
+async def open_context_with(settings: Settings) -> AsyncIterator[CommandContext]:
+    """Open the context of one command with these settings."""
     # Warnings go to standard error; structlog prints to standard output by default, which is for the result.
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
