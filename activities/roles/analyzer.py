@@ -30,7 +30,7 @@ from contracts.roles import (
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
-from providers.tokens.showing import numbered_sections, show_sources
+from providers.tokens.showing import numbered_sections, rest_of_pages, show_sources
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
@@ -129,14 +129,20 @@ def _settled_gaps(work: Work, numbered: Mapping[int, str]) -> list[SettledGap]:
 
 
 def _wanted_sections(work: Work) -> list[SectionRef]:
-    """Return the sections that a model asked for, once; an answer about such sections asks for no more."""
+    """Return the sections that a model asked for, with what else of their pages fits into the call that shows them.
+
+    An answer about such sections asks for no more.
+    """
     if work.engine is not EngineKind.MODEL or work.request.wanted:
         return []
     known = numbered_sections(work.request, work.documents)
     wanted = [known[number] for number in dict.fromkeys(work.answer.sections_wanted) if number in known]
     if len(wanted) < len(set(work.answer.sections_wanted)):
         work.warnings.append("sections that do not exist were asked for")
-    return wanted[:MAX_SECTIONS_WANTED]
+    asked = wanted[:MAX_SECTIONS_WANTED]
+    if not asked:
+        return []
+    return [*asked, *rest_of_pages(work.request, work.documents, asked)]
 
 
 def _outline(work: Work) -> list[str]:

@@ -166,6 +166,14 @@ def numbered_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> di
     }
 
 
+def rest_of_pages(request: AnalyzeInput, documents: Mapping[str, str], asked: Sequence[SectionRef]) -> list[SectionRef]:
+    """Return what else of the pages of `asked` sections fits into a second call: sections not shown yet, best first.
+
+    The call is made anyway, and what it does not show of a page that matters would be read in a third one.
+    """
+    return _Choice(request, documents).rest(asked)
+
+
 def source_texts(request: AnalyzeInput, documents: Mapping[str, str]) -> dict[str, str]:
     """Return the stored texts of the sources that a call may show, by id, in order."""
     sources = request.sources[: max_sources(request)]
@@ -430,6 +438,26 @@ class _Choice:
             for candidate in self.candidates
             if candidate.spans
         ]
+
+    def rest(self, asked: Sequence[SectionRef]) -> list[SectionRef]:
+        """Return sections of the pages of `asked` ones that the call did not show whole and that fit beside them."""
+        self._take_best()
+        texts = {one.source.id: one.text for one in self.candidates}
+        left = self.request.shown_tokens - sum(
+            token_size(texts[one.source_id][one.start : one.end]) for one in asked if one.source_id in texts
+        )
+        taken = {(one.source_id, one.start) for one in asked}
+        pages = [one for one in self.candidates if one.source.id in {each.source_id for each in asked}]
+        hidden = [(score, one, part) for one in pages for score, _, part in one.sections
+                  if not one.has(part.start, part.end) and (one.source.id, part.start) not in taken]  # fmt: skip
+        hidden.sort(key=lambda item: (-item[0], item[1].source.id, item[2].start))
+        rest = list[SectionRef]()
+        for _, one, part in hidden:
+            size = token_size(one.text[part.start : part.end])
+            if size <= left:
+                rest.append(SectionRef(source_id=one.source.id, start=part.start, end=part.end))
+                left -= size
+        return rest
 
     # --- ranking ------------------------------------------------------------------------------------------------------
     def _ranked(self, source: SourceExtract, text: str) -> _Candidate:

@@ -14,6 +14,7 @@ from providers.tokens.showing import (
     MAX_OUTLINE_LINES,
     ShownSource,
     numbered_sections,
+    rest_of_pages,
     sections_of,
     show_sources,
     token_size,
@@ -112,6 +113,29 @@ def test_what_was_asked_for_is_shown_and_nothing_else() -> None:
     (one,) = shown(text, wanted=[SectionRef(source_id="src-0", start=start, end=start + 100)]).values()
     assert one.excerpt().splitlines()[1] == "## 5. Part 5"
     assert one.excerpt().count("## ") == 1
+
+
+def test_a_second_call_shows_what_else_of_a_page_fits() -> None:
+    """Beside the sections asked for, those of the same page that were not shown, up to the tokens of a call."""
+    text, other = page(30, 7), page(30, 8)
+    request, documents = call(text, other, shown_tokens=6_000)
+    before = {one.source.id: one for one in show_sources(request, documents)}
+    asked = [SectionRef(source_id="src-0", start=start, end=start + 100) for start in [text.index("## 5. Part 5")]]
+    rest = rest_of_pages(request, documents, asked)
+    assert rest
+    assert {one.source_id for one in rest} == {"src-0"}
+    assert asked[0] not in rest
+    hidden = {part.section.start for part in before["src-0"].hidden} | {asked[0].start}
+    assert {one.start for one in rest} <= hidden
+    (again,) = show_sources(request.with_fields(wanted=[*asked, *rest], shown_before=True), documents)
+    assert token_size(again.excerpt()) <= 6_000
+    short = page(8, 7, TALK * 3)
+    request, documents = call(short, shown_tokens=3_000)
+    (one,) = show_sources(request, documents)
+    assert one.hidden
+    start = short.index("## 5. Part 5")
+    asked = [SectionRef(source_id="src-0", start=start, end=short.index("## 6. Part 6"))]
+    assert rest_of_pages(request.with_fields(shown_tokens=9_000), documents, asked) == []
 
 
 def test_a_list_keeps_its_introduction_and_a_table_its_head() -> None:

@@ -686,6 +686,8 @@ async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
     assert {query.iteration for query in state.searches()} == {1}
     assert [gap.unread for gap in state.evidence.gaps if gap.description == "What else it says."] == [read[0].sections]
     assert any("were chosen because they may answer" in request.prompt for request in trial.api.requests)
+    again = [model_work.unmarked(one.prompt) for one in trial.api.requests if "You have read other parts" in one.prompt]
+    assert all(prompt.count("## Part") > 1 for prompt in again), "what else of the page fits comes along"
     first, second = ([numbers for is_second, numbers in listed if is_second is wanted] for wanted in (False, True))
     assert all(any(numbers < earlier for earlier in first) for numbers in second), (
         "what the first was shown is not listed"
