@@ -276,6 +276,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "provider_unset": "set {variables}",
     "provider_scheme": "{variable} must begin with https:// or http://",
     "provider_address": "{variable} is no usable address",
+    "provider_ended": "its service has ended on {day}: set up {successor}",
     "provider_invalid_address": "its address is not valid",
     "provider_silent": "{host} gave no answer in {seconds} s: check the network",
     "provider_untrusted": "{host} has no certificate that is trusted, or does not speak TLS at port {port}",

@@ -20,7 +20,7 @@ from contracts.vocabulary import Tier
 from providers.errors import NotConfigured
 from providers.models.chat import ToolUse
 from providers.models.endpoints import PriceTable, split_name
-from providers.search.availability import advice, choose, malformed, provider_choices
+from providers.search.availability import advice, choose, ended_services, malformed, provider_choices
 from providers.search.declarations import search_declaration
 from providers.service_calls import ensure_key
 from providers.storage.content import is_on_this_host
@@ -45,7 +45,9 @@ def configuration_of(
         broken = malformed(settings.search_values()) | {
             one.name for one in settings.document_servers() if one.problem()
         }
-        return choose(choices, names, source_types, broken=broken)
+        # An operator's own order is obeyed: a service that has ended is then tried, and fails with its own words.
+        ended = ended_services(settings.search_values()) if settings.search.providers is None else {}
+        return choose(choices, names, source_types, broken=broken, ended=ended)
 
     def call_usd(model: str, usage: Usage) -> float | None:
         return table.cost_usd(split_name(model, models.endpoints)[1], usage, full_name=model)

@@ -46,7 +46,7 @@ from providers.interfaces import ExtractedDocument
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
-from providers.search.availability import malformed, probe, probe_address
+from providers.search.availability import ending, malformed, probe, probe_address
 from providers.search.corpus.library import ingest_file
 from workers.composition import open_search_providers, open_servers, open_web_reader
 from workers.resolution_inputs import search_choices
@@ -213,8 +213,9 @@ async def _check_web_search(settings: Settings) -> Check:
     async with open_search_providers(settings, usable) as providers:
         problems = dict(zip(usable, await asyncio.gather(*(probe(providers[name]) for name in usable)), strict=True))
     summary = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
-    missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
-    has_problem = not usable or any(problems.values()) or bool(malformed(settings.search_values()))
+    ends = [line for name in usable if (line := ending(name))]
+    missing = "; ".join([*ends, *(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)])
+    has_problem = not usable or any(problems.values()) or bool(ends) or bool(malformed(settings.search_values()))
     return Check("web search", "warn" if has_problem else "ok", summary or "none", missing)
 
 

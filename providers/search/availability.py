@@ -4,9 +4,12 @@ import asyncio
 import os
 import ssl
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, date, datetime
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
+from contracts.names import SERVER_PREFIX
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from contracts.sentences import Message
@@ -27,17 +30,20 @@ def provider_choices(
     *,
     model: Mapping[str, str] | None = None,
     servers: Sequence[ProviderChoice] = (),
+    today: date | None = None,
 ) -> list[ProviderChoice]:
     """List every provider of `order`: available or not, with the reason, and the host that gets its queries.
 
     `values` are variables by name, `model` those of a model whose endpoint searches the web, `servers` those of the
     operator's documents, which come first in the usual order. Raises KeyError for an unknown provider.
     """
+    day = today or datetime.now(UTC).date()
     own = {choice.name: choice for choice in servers}
     names = (*own, *declared_names()) if order is None else order
     providers = [search_declaration(name) for name in names]
     web = [one for one in providers if SourceType.WEB in one.source_types and not one.fallback and one.name != BY_MODEL]
-    others = [one.name for one in web if not one.private and one.problem(values) is None]
+    usual = [one for one in web if not one.private and not one.has_ended(day)]
+    others = [one.name for one in usual if one.problem(values) is None]
     choices = []
     for provider in providers:
         if provider.private:
@@ -55,7 +61,7 @@ def provider_choices(
                 reason = "the model's endpoint searches the web"
                 if others:
                     reason = Message("provider_not_needed", name=others[0])
-        address = (variables.get(provider.address_variable) or provider.address).replace("{language}.", "")
+        address = provider.address_in(variables).replace("{language}.", "")
         choice = ProviderChoice(
             name=provider.name,
             available=available,
@@ -68,8 +74,9 @@ def provider_choices(
 
 
 def _credentials(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
+    keys = [name for name in (provider.key_variable, provider.key_alternative) if values.get(name)]
     key = provider.key_variable
-    named = provider.required_variables or ((key,) if values.get(key) else ())
+    named = list(dict.fromkeys((*keys[:1], *provider.required_variables))) if provider.required_variables else keys
     if named:
         return f"{' and '.join(named)} set"
     if not key:
@@ -80,7 +87,7 @@ def _credentials(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
 def malformed(values: Mapping[str, str]) -> set[str]:
     """Return the providers that are set up with a malformed key or address."""
     providers = [search_declaration(name) for name in declared_names() if name != BY_MODEL]
-    complete = [provider for provider in providers if all(map(values.get, provider.required_variables))]
+    complete = [provider for provider in providers if not provider.missing(values)]
     return {provider.name for provider in complete if provider.problem(values)}
 
 
@@ -95,13 +102,15 @@ def choose(
     source_types: Sequence[SourceType],
     *,
     broken: Collection[str] = (),
+    ended: Mapping[str, str] = MappingProxyType({}),
 ) -> list[ProviderChoice]:
     """Return the providers of a run. Raises ValueError for an unknown name.
 
     With `names`, these alone, in their order, unavailable ones with their reason. One that has none of the types is
     still used for the first of them, and its responses warn.
 
-    Otherwise every available one that has one of the types, and the `broken` ones as unavailable. Without a general web
+    Otherwise every available one that has one of the types, and the `broken` and the `ended` ones as unavailable, the
+    latter with the reason that their mapping has. Without a general web
     provider, the fallbacks count as web. If none is available, all that could be set up, with their reasons.
     """
     if names is not None:
@@ -110,6 +119,12 @@ def choose(
         if unknown:
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
+    choices = [
+        choice.with_fields(available=False, reason=ended[choice.name])
+        if choice.available and choice.name in ended
+        else choice
+        for choice in choices
+    ]
     web = [choice for choice in choices if choice.available and SourceType.WEB in choice.source_types]
     has_web_provider = any(searches_whole_web(choice.name) for choice in web)
     if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not has_web_provider:
@@ -118,11 +133,36 @@ def choose(
     fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
     if not usable(fitting):
         return fitting
-    return [choice for choice in fitting if choice.available or choice.name in broken]
+    return [choice for choice in fitting if choice.available or choice.name in broken or choice.name in ended]
+
+
+def ended_services(values: Mapping[str, str], today: date | None = None) -> dict[str, str]:
+    """Return the providers that are set up and whose services have ended, each with a sentence."""
+    day = today or datetime.now(UTC).date()
+    declared = [search_declaration(name) for name in declared_names()]
+    ended = [one for one in declared if one.has_ended(day) and one.problem(values) is None]
+    return {one.name: Message("provider_ended", day=str(one.ends_on), successor=one.successor) for one in ended}
+
+
+def ending(name: str, today: date | None = None) -> str | None:
+    """Return a line that says when the service of a provider ends, or has ended; None if no end is announced."""
+    if name.startswith(SERVER_PREFIX):
+        return None
+    declaration = search_declaration(name)
+    if declaration.ends_on is None:
+        return None
+    verb = "has ended on" if declaration.has_ended(today or datetime.now(UTC).date()) else "ends on"
+    return f"{name}: its service {verb} {declaration.ends_on}; its successor is {declaration.successor}"
 
 
 def advice(choices: Sequence[ProviderChoice]) -> list[str]:
-    """Return advice for better searches with a run's providers; empty if one of them searches the whole web."""
+    """Return advice for better searches with a run's providers: services that end, and how to search the whole web."""
+    lines = [line for name in usable(choices) if (line := ending(name))]
+    return lines + _wider(choices)
+
+
+def _wider(choices: Sequence[ProviderChoice]) -> list[str]:
+    """Return advice for providers that do not search the whole web; empty if one of them does."""
     web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
     is_fallback = any(search_declaration(name).fallback for name in web)
     if is_fallback and not any(map(searches_whole_web, web)):

@@ -3,9 +3,11 @@
 A package outside the product declares its provider under the entry point group `ENTRY_POINTS`.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -27,6 +29,10 @@ from providers.service_calls import ensure_confidential, ensure_key, is_confiden
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"
 """The provider that searches through a model's endpoint; it is configured by the settings of models."""
+
+REGION_PLACE: Final = "{region}"
+LOCATION: Final = re.compile(r"(?:^|/)locations/([a-z0-9-]{1,40})(?:/|$)")
+GLOBAL: Final = "global"
 
 
 @dataclass(frozen=True)
@@ -60,11 +66,14 @@ class SearchDeclaration:
     """`module:Class`; the class is called with an HTTP client, this declaration, and its variables by name."""
     source_types: tuple[SourceType, ...] = (SourceType.WEB,)
     address: str = ""
-    """URL of the service; empty if the operator runs it and must name the address."""
+    """URL of the service; empty if the operator runs it and must name the address. `{region}` in it becomes
+    `NAME-` where another of its variables has `locations/NAME`, and nothing for `locations/global`."""
     address_variable: str = ""
     """Variable that sets another address."""
     key_variable: str = ""
     key_required: bool = True
+    key_alternative: str = ""
+    """Variable that takes the place of the key: the path of a file with other credentials."""
     key_header: str = "authorization"
     """Header that carries the key; in `authorization` it is a bearer token."""
     other_variables: tuple[str, ...] = ()
@@ -78,6 +87,10 @@ class SearchDeclaration:
     """ISO 639 code → code of the service."""
     paid: bool = False
     """A search may be charged; the amount depends on the account's plan and is unknown."""
+    ends_on: date | None = None
+    """First day on which the service answers nobody, as its operator has announced."""
+    successor: str = ""
+    """Name of the provider to use in its place."""
     fallback: bool = False
     """It is used for web pages only if no provider of the whole web is set up."""
     private: bool = False
@@ -91,14 +104,35 @@ class SearchDeclaration:
 
     @property
     def required_variables(self) -> tuple[str, ...]:
-        """Return the variables without which it cannot be used."""
-        key = (self.key_variable,) if self.key_variable and self.key_required else ()
+        """Return the variables without which it cannot be used, besides a key that has an alternative."""
+        is_needed = self.key_variable and self.key_required and not self.key_alternative
+        key = (self.key_variable,) if is_needed else ()
         return (*key, *(() if self.address else (self.address_variable,)), *self.other_variables)
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Return all of its variables."""
-        return tuple(filter(None, dict.fromkeys((self.key_variable, *self.other_variables, self.address_variable))))
+        keys = (self.key_variable, self.key_alternative)
+        return tuple(filter(None, dict.fromkeys((*keys, *self.other_variables, self.address_variable))))
+
+    def missing(self, values: Mapping[str, str]) -> list[str]:
+        """Return the variables to set before it can be used; a choice of two as `ONE or OTHER`."""
+        missing = [variable for variable in self.required_variables if not values.get(variable)]
+        keys = (self.key_variable, self.key_alternative)
+        if self.key_alternative and not any(map(values.get, keys)):
+            missing.insert(0, " or ".join(keys))
+        return missing
+
+    def address_in(self, values: Mapping[str, str]) -> str:
+        """Return its address with these variables."""
+        address = values.get(self.address_variable) or self.address
+        named = [LOCATION.search(values.get(variable, "")) for variable in self.other_variables]
+        regions = [match[1] for match in named if match and match[1] != GLOBAL]
+        return address.replace(REGION_PLACE, f"{regions[0]}-" if regions else "")
+
+    def has_ended(self, today: date) -> bool:
+        """Return whether its service answers nobody any more."""
+        return self.ends_on is not None and today >= self.ends_on
 
     def language_code(self, language: str | None) -> str | None:
         """Return its code of a language; None for an unsupported one."""
@@ -109,11 +143,11 @@ class SearchDeclaration:
 
     def problem(self, values: Mapping[str, str]) -> str | None:
         """Return the reason why it cannot be used with these variables, or None; their values are not shown."""
-        missing = [variable for variable in self.required_variables if not values.get(variable)]
+        missing = self.missing(values)
         if missing:
             return Message("provider_unset", variables=" and ".join(missing))
         key = values.get(self.key_variable)
-        address = values.get(self.address_variable) or self.address
+        address = self.address_in(values)
         if not address.startswith(("https://", "http://")):
             return Message("provider_scheme", variable=self.address_variable)
         try:
@@ -121,7 +155,9 @@ class SearchDeclaration:
             usable = bool(parts.hostname) and parts.port != 0
             if key:
                 ensure_key(key, self.key_variable)
-                ensure_confidential(key, address, self.address_variable, self.key_variable)
+            if key or values.get(self.key_alternative):
+                named = self.key_variable if key else self.key_alternative
+                ensure_confidential(values[named], address, self.address_variable, named)
         except ValueError:
             usable = False
         except NotConfigured as error:

@@ -59,7 +59,7 @@ class WebSearch(ABC):
         self.name = declaration.name
         self.declaration = declaration
         self.values = values
-        self.address = (values.get(declaration.address_variable) or declaration.address).rstrip("/")
+        self.address = declaration.address_in(values).rstrip("/")
         parts = urlsplit(self.address)
         without_user = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         self.instance = " ".join([without_user, *map(values.__getitem__, declaration.other_variables)])

@@ -6,17 +6,24 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-PROVIDERS = ("tavily", "google", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic")
+PROVIDERS = ("tavily", "google", "vertex_ai_search", "semantic_scholar", "brave", "searxng", "wikipedia", "anthropic")
 KEYS = {
-    name: f"planted-{name}-key-0123456789" for name in ("tavily", "google", "semantic_scholar", "brave", "anthropic")
+    name: f"planted-{name}-key-0123456789"
+    for name in ("tavily", "google", "vertex_ai_search", "semantic_scholar", "brave", "anthropic")
 }
 CSE_ID = "0123456789abcdef0"
+APP = "projects/example/locations/global/collections/default_collection/engines/docs"
+ACCOUNT_TOKEN = "planted-token-of-a-service-account"
+"""What Google's service of tokens gives for a service account."""
+VERTEX_PAGE = 25
+"""So many results an answer has at most."""
 MODEL = "claude-haiku-4-5"
 MODEL_RESULTS = 10
 """So many results a search by the model gives."""
 KEY_HEADERS = {
     "tavily": "authorization",
     "google": "x-goog-api-key",
+    "vertex_ai_search": "x-goog-api-key",
     "semantic_scholar": "x-api-key",
     "brave": "x-subscription-token",
     "anthropic": "x-api-key",
@@ -25,6 +32,7 @@ KEY_HEADERS = {
 PATHS = {
     "tavily": "POST /search",
     "google": "GET /customsearch/v1",
+    "vertex_ai_search": f"POST /v1/{APP}/servingConfigs/default_search:search(Lite)?|POST /token",
     "semantic_scholar": "GET /graph/v1/paper/search",
     "brave": "GET /res/v1/(web|news)/search",
     "searxng": "GET /search",
@@ -36,6 +44,7 @@ KNOWN = {
     "tavily": """query max_results search_depth topic include_answer include_raw_content include_images include_domains
         exclude_domains start_date end_date""",
     "google": "q cx num lr sort alt",
+    "vertex_ai_search": "query pageSize pageToken contentSearchSpec alt",
     "semantic_scholar": "query fields limit offset publicationDateOrYear",
     "brave": "q count result_filter text_decorations search_lang freshness",
     "brave_news": "q count search_lang freshness",
@@ -47,6 +56,7 @@ KNOWN = {
 QUERIES = {
     "tavily": "query",
     "google": "q",
+    "vertex_ai_search": "query",
     "semantic_scholar": "query",
     "brave": "q",
     "searxng": "q",
@@ -58,6 +68,7 @@ JAPANESE = {"google": ("lr", "lang_ja"), "brave": ("search_lang", "jp"), "searxn
 COUNTS: Mapping[str, str | int] = {
     "tavily": "max_results",
     "google": "num",
+    "vertex_ai_search": "pageSize",
     "semantic_scholar": "limit",
     "brave": "count",
     "searxng": 30,
@@ -68,6 +79,7 @@ COUNTS: Mapping[str, str | int] = {
 ROWS = {
     "tavily": "results",
     "google": "items",
+    "vertex_ai_search": "results",
     "semantic_scholar": "data",
     "brave": "web/results",
     "searxng": "results",
@@ -129,13 +141,24 @@ def items(count: int) -> list[Item]:
 def refused(asked: Asked) -> tuple[int, Any] | None:
     """What the service says of a key or a parameter that it does not take; None if all is well."""
     key, bad = KEYS.get(asked.provider), 422 if asked.provider == "brave" else 400
+    if asked.path.endswith(":search") and asked.headers.get("authorization") == f"Bearer {ACCOUNT_TOKEN}":
+        key = None  # the whole method takes no key
     if key is not None and asked.key != key and not (asked.provider == "semantic_scholar" and asked.key is None):
-        status = {"google": 400, "brave": 422, "semantic_scholar": 403}.get(asked.provider, 401)
+        status = {"google": 400, "vertex_ai_search": 400, "brave": 422, "semantic_scholar": 403}.get(
+            asked.provider, 401
+        )
         return error(asked, status, "SUBSCRIPTION_TOKEN_INVALID" if asked.provider == "brave" else "API key not valid")
     if asked.provider == "searxng" and asked.parameters.get("format") != "json":
         return error(asked, 403, "format")
     longest = {"tavily": 400, "brave": 400, "wikipedia": 300}.get(asked.provider, 100_000)
-    most = {"tavily": 20, "google": 10, "brave": 20, "semantic_scholar": 100, "wikipedia": 500}
+    most = {
+        "tavily": 20,
+        "google": 10,
+        "vertex_ai_search": VERTEX_PAGE,
+        "brave": 20,
+        "semantic_scholar": 100,
+        "wikipedia": 500,
+    }
     known = KNOWN["brave_news" if "news" in asked.path else asked.provider].split()
     try:
         count = count_of(asked)
@@ -153,6 +176,7 @@ def error(asked: Asked, status: int, reason: str) -> tuple[int, Any]:
     bodies: dict[str, Any] = {
         "tavily": {"detail": {"error": said}},
         "google": {"error": {"code": status, "message": said, "errors": [{"domain": "global", "reason": reason}]}},
+        "vertex_ai_search": {"error": {"code": status, "message": said, "status": reason}},
         "semantic_scholar": {"error": said} if status == 400 else {"message": said, "code": str(status)},
         "anthropic": {"type": "error", "error": {"type": reason, "message": said}},
         "brave": {"type": "ErrorResponse", "error": {"status": status, "code": reason, "detail": said}, "time": 1},
@@ -166,7 +190,12 @@ def found(asked: Asked, all_items: Sequence[Item]) -> Any:
     Domains, languages and days are not applied: clients must not rely on it that a service does.
     """
     matching = [item for item in all_items if item.kind in {"", _kind(asked)}]
-    return ANSWERS[asked.provider](asked, matching[: count_of(asked)], len(matching))
+    start = int((asked.body or asked.parameters).get("pageToken") or 0)
+    end = start + count_of(asked)
+    answer = ANSWERS[asked.provider](asked, matching[start:end], len(matching))
+    if asked.provider == "vertex_ai_search" and end < len(matching):
+        answer["nextPageToken"] = str(end)
+    return answer
 
 
 def _kind(asked: Asked) -> str:
@@ -226,6 +255,28 @@ def _google(asked: Asked, page: Sequence[Item], total: int) -> Any:
     ]
     base = {"kind": "customsearch#search", "searchInformation": {"totalResults": str(total)}}
     return {**base, "items": rows} if rows else base
+
+
+def _vertex(asked: Asked, page: Sequence[Item], total: int) -> Any:
+    rows = [
+        {
+            "id": f"{i.number:032x}",
+            "document": {
+                "name": f"{APP}/branches/0/documents/{i.number:032x}",
+                "id": f"{i.number:032x}",
+                "derivedStructData": {
+                    "title": i.title,
+                    "link": i.url,
+                    "displayLink": "site.example",
+                    "snippets": [{"snippet": i.snippet, "snippet_status": "SUCCESS"}],
+                    "pagemap": {"metatags": [{"article:published_time": i.published or "2024-05-17"}]},
+                },
+            },
+        }
+        for i in page
+    ]
+    base: dict[str, Any] = {"attributionToken": "wAHw_QoM", "summary": {}}
+    return {**base, "results": rows, "totalSize": total} if rows else base
 
 
 def _semantic_scholar(asked: Asked, page: Sequence[Item], total: int) -> Any:
@@ -308,6 +359,7 @@ def _anthropic(asked: Asked, page: Sequence[Item], total: int) -> Any:
 ANSWERS: dict[str, Callable[[Asked, Sequence[Item], int], Any]] = {
     "tavily": _tavily,
     "google": _google,
+    "vertex_ai_search": _vertex,
     "semantic_scholar": _semantic_scholar,
     "brave": _brave,
     "searxng": _searxng,

@@ -1,10 +1,10 @@
-"""One loopback server in the place of seven search services, each under a path of its own, and their real clients."""
+"""One loopback server in the place of the search services, each under a path of its own, and their real clients."""
 
 import asyncio
 import gzip
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -17,6 +17,8 @@ from providers.search.declarations import search_declaration
 from providers.search.web_api import WebSearch, web_client
 from tests.fakes.loopback import HttpRequest, LoopbackServer, reset, response
 from tests.fakes.search_answers import (
+    ACCOUNT_TOKEN,
+    APP,
     CSE_ID,
     KEYS,
     MODEL,
@@ -74,6 +76,8 @@ class SearchApis(LoopbackServer):
         parameters = dict(parse_qsl(parts.query, keep_blank_values=True))
         if headers.get("x-http-method-override"):
             method, parameters, body = headers["x-http-method-override"], dict(parse_qsl(body.decode())), b""
+        if path == "token":
+            return await self._give_token(provider, headers, body, writer)
         asked = Asked(provider, method, f"/{path}", parameters, headers, json.loads(body) if body else {})
         self.asked.append(asked)
         if provider not in PROVIDERS or not re.fullmatch(PATHS[provider], f"{method} {asked.path}"):
@@ -91,6 +95,17 @@ class SearchApis(LoopbackServer):
             await reader.read()  # until the client hangs up
             return False
         return await self._send(writer, 302 if self.scenario == "redirect" else self.status, *self._body(asked))
+
+    async def _give_token(
+        self, provider: str, headers: Mapping[str, str], body: bytes, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Exchange the signed statement of a service account for a token, as Google's service of tokens does."""
+        sent = dict(parse_qsl(body.decode()))
+        self.asked.append(Asked(provider, "POST", "/token", sent, headers, {}))
+        if self.scenario == "401" or not sent.get("assertion"):
+            refusal = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
+            return await self._send(writer, 400, *encoded(refusal))
+        return await self._send(writer, 200, *encoded({"access_token": ACCOUNT_TOKEN, "expires_in": 3_599}))
 
     def _body(self, asked: Asked) -> tuple[str, bytes]:
         if self.scenario == "html":
@@ -141,7 +156,12 @@ async def open_provider(
 ) -> AsyncIterator[SearchProvider]:
     """The real client of a service with its planted key; `values` replaces variables, None takes one away."""
     declaration = search_declaration(name)
-    given = {"GOOGLE_CSE_ID": CSE_ID, "RESEARCH_MODEL": MODEL, declaration.key_variable: KEYS.get(name)}
+    given = {
+        "GOOGLE_CSE_ID": CSE_ID,
+        "VERTEX_AI_SEARCH_APP": APP,
+        "RESEARCH_MODEL": MODEL,
+        declaration.key_variable: KEYS.get(name),
+    }
     given |= {declaration.address_variable: base_url, **values}
     variables = {variable: value for variable, value in given.items() if value is not None}
     async with web_client("durable-research/test") as client:

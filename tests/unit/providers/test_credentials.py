@@ -7,11 +7,12 @@ from providers.errors import NotConfigured
 from providers.search.declarations import BUILT_IN
 from providers.search.web_api import web_client
 from providers.service_calls import is_confidential
+from tests.fakes.search_answers import APP
 
 KEY = "planted-key"
 CLEAR = "http://192.0.2.1:8080"
 DECLARED = {declaration.name: declaration for declaration in BUILT_IN if declaration.key_variable}
-OTHERS = {"GOOGLE_CSE_ID": "x", "RESEARCH_MODEL": "m"}
+OTHERS = {"GOOGLE_CSE_ID": "x", "RESEARCH_MODEL": "m", "VERTEX_AI_SEARCH_APP": APP}
 
 
 def opened(client: httpx2.AsyncClient, name: str, address: str) -> None:
@@ -45,3 +46,15 @@ async def test_no_service_is_made_that_would_send_a_key_in_clear(name: str) -> N
     assert f"{declaration.address_variable}: begins with http:// and leads to another machine" in str(raised.value)
     assert f"unset {declaration.key_variable}" in str(raised.value)
     assert KEY not in str(raised.value)
+
+
+async def test_the_token_of_a_service_account_is_not_sent_in_clear_either() -> None:
+    """An address on another machine without TLS is refused before any file is read."""
+    values = {
+        "VERTEX_AI_SEARCH_APP": APP,
+        "VERTEX_AI_SEARCH_BASE_URL": CLEAR,
+        "GOOGLE_APPLICATION_CREDENTIALS": "/x.json",
+    }
+    problem = DECLARED["vertex_ai_search"].problem(values)
+    assert problem is not None
+    assert "unset GOOGLE_APPLICATION_CREDENTIALS" in problem

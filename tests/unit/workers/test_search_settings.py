@@ -12,7 +12,7 @@ from contracts.request import SourceType
 from providers.errors import NotConfigured
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import BUILT_IN
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS
+from tests.fakes.search_answers import APP, CSE_ID, KEYS, MODEL, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking
 from workers.composition import find_unreachable, open_search_providers, user_agent
 from workers.resolution_inputs import configuration_of, search_choices, search_model
@@ -29,7 +29,13 @@ def loaded(folder: Path, **environment: str) -> Settings:
 def variables(server: SearchApis) -> dict[str, str]:
     keys = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items()}
     addresses = {f"{name.upper()}_BASE_URL": server.url(name) for name in SERVICES if name != "searxng"}
-    return {**keys, **addresses, "GOOGLE_CSE_ID": CSE_ID, "SEARXNG_URL": server.url("searxng")}
+    return {
+        **keys,
+        **addresses,
+        "GOOGLE_CSE_ID": CSE_ID,
+        "VERTEX_AI_SEARCH_APP": APP,
+        "SEARXNG_URL": server.url("searxng"),
+    }
 
 
 def test_every_provider_of_the_product_has_a_fake_service() -> None:

@@ -65,6 +65,14 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     assert "not running; `research run`" in lines["server"]
 
 
+def test_doctor_names_the_day_on_which_a_service_ends(home: Path) -> None:
+    """Before and after that day, with the provider that takes its place."""
+    found = checks(GOOGLE_API_KEY="k", GOOGLE_CSE_ID="x", GOOGLE_BASE_URL="http://127.0.0.1:9")["web search"]
+    assert found["grade"] == "warn"
+    assert "google: its service " in found["remedy"]
+    assert "on 2027-01-01; its successor is vertex_ai_search" in found["remedy"]
+
+
 @pytest.mark.parametrize(("mode", "grade"), [(0o700, "ok"), (0o775, "warn"), (0o777, "fail")])
 def test_a_home_that_others_can_change_is_called_so(home: Path, mode: int, grade: str) -> None:
     """The mode and the command that mends it are named."""

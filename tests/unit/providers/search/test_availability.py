@@ -1,10 +1,22 @@
 """The providers that are available, and those that a run uses."""
 
+from datetime import date
+
 import pytest
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
-from providers.search.availability import ADVICE, advice, choose, probe, probe_address, provider_choices, usable
+from providers.search.availability import (
+    ADVICE,
+    advice,
+    choose,
+    ended_services,
+    ending,
+    probe,
+    probe_address,
+    provider_choices,
+    usable,
+)
 from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from tests.fakes.search_answers import PROVIDERS
 from tests.fakes.search_apis import SearchApis, open_provider
@@ -20,19 +32,21 @@ def set_to(variables: list[str]) -> dict[str, str]:
     return {name: "http://127.0.0.1" if name.endswith("_URL") else "x" for name in variables}
 
 
-KEYED = {"tavily", "google", "brave", "searxng", "anthropic"}
+KEYED = {"tavily", "google", "vertex_ai_search", "brave", "searxng", "anthropic"}
 
 
 def test_the_order_and_what_is_missing() -> None:
-    """Tavily, Google, Semantic Scholar, then the others; each skipped one names what to set, also where none is left that
+    """Tavily, Google's two, Semantic Scholar, then the others; each skipped one names what to set, also where none is left that
     has the type of a request (S0-102, S0-171).
     """
     choices = provider_choices({})
     names = [choice.name for choice in choices]
-    assert (names[:3], names[-1]) == (["tavily", "google", "semantic_scholar"], "anthropic")
+    assert names[:4] == ["tavily", "google", "vertex_ai_search", "semantic_scholar"]
+    assert names[-1] == "anthropic"
     assert {choice.name: choice.reason for choice in choices if choice.name in KEYED and not choice.available} == {
         "tavily": "set TAVILY_API_KEY",
         "google": "set GOOGLE_API_KEY and GOOGLE_CSE_ID",
+        "vertex_ai_search": "set VERTEX_AI_SEARCH_API_KEY or GOOGLE_APPLICATION_CREDENTIALS and VERTEX_AI_SEARCH_APP",
         "brave": "set BRAVE_API_KEY",
         "searxng": "set SEARXNG_URL",
         "anthropic": "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, "
@@ -48,6 +62,7 @@ def test_an_operator_may_choose_the_order() -> None:
     """Those that are set up are used in it; half of a pair is not enough, an unknown name is an error (S0-102)."""
     names = [name for name in declared_names() if name != BY_MODEL]
     required = {variable for name in names for variable in search_declaration(name).required_variables}
+    required |= {search_declaration(name).key_variable for name in names} - {""}
     assert usable(provider_choices(set_to(sorted(required)))) == names
     assert usable(provider_choices({"TAVILY_API_KEY": "k"}, ["wikipedia", "tavily"])) == ["wikipedia", "tavily"]
     assert usable(provider_choices({}, ["tavily", "brave"])) == []
@@ -92,7 +107,7 @@ def test_named_providers_are_used_alone() -> None:
     ]  # fmt: skip
     assert chosen[1].reason == "set TAVILY_API_KEY"
     assert choose(choices, ["wikipedia"], NEWS)[0].source_types == [*WEB, *NEWS]
-    with pytest.raises(ValueError, match="called altavista; there are: tavily, google, semantic_scholar, brave"):
+    with pytest.raises(ValueError, match="called altavista; there are: tavily, google, vertex_ai_search"):
         choose(choices, ["altavista"], WEB)
 
 
@@ -114,6 +129,37 @@ def test_providers_of_a_requested_type_are_used(
     assert [choice.name for choice in chosen] == names
     assert all(choice.available for choice in chosen)
     assert all(set(choice.source_types) & set(types) for choice in chosen)
+
+
+LAST_DAY, FIRST_DAY = date(2026, 12, 31), date(2027, 1, 1)
+
+
+def test_a_service_that_has_ended_is_passed_over_and_says_so() -> None:
+    """Until its last day it is used, and its end announced; from then on the others are, unless it is named (S0-102)."""
+    values = {"GOOGLE_API_KEY": "k", "GOOGLE_CSE_ID": "x"}
+    assert ended_services(values, LAST_DAY) == {}
+    ended = ended_services(values, FIRST_DAY)
+    assert ended == {"google": "its service has ended on 2027-01-01: set up vertex_ai_search"}
+    assert ended_services({}, FIRST_DAY) == {}
+    choices = provider_choices(values, today=FIRST_DAY)
+    chosen = choose(choices, None, WEB, ended=ended)
+    assert [choice.name for choice in chosen if choice.available] == ["semantic_scholar", "wikipedia"]
+    assert by_name(chosen)["google"].reason == ended["google"]
+    assert [choice.available for choice in choose(choices, ["google"], WEB, ended=ended)] == [True]
+    before, after = (ending("google", day) for day in (LAST_DAY, FIRST_DAY))
+    assert before == "google: its service ends on 2027-01-01; its successor is vertex_ai_search"
+    assert after == before.replace("ends on", "has ended on")
+    assert (ending("tavily"), ending("mcp.wiki")) == (None, None)
+    assert any(line.startswith("google: its service ") for line in advice(choose(choices, ["google"], WEB)))
+
+
+def test_the_search_of_a_model_takes_the_place_of_a_service_that_has_ended() -> None:
+    """A service that answers nobody is no other provider of the whole web."""
+    values = {"GOOGLE_API_KEY": "k", "GOOGLE_CSE_ID": "x"}
+    used = [
+        by_name(provider_choices(values, model={}, today=day))["anthropic"].available for day in (LAST_DAY, FIRST_DAY)
+    ]
+    assert used == [False, True]
 
 
 def test_documents_of_the_operator_are_no_web() -> None:

@@ -1,13 +1,17 @@
 """Peculiarities of single search services, each through its real client."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from contracts.messages import SearchResponse
-from providers.errors import InvalidCall, ProviderError, RateLimited, Unavailable
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.search.declarations import search_declaration
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, Item, message
+from tests.fakes.search_answers import ACCOUNT_TOKEN, APP, CSE_ID, KEYS, MODEL, Item, message
 from tests.fakes.search_apis import SearchApis, asking, open_provider, search
 
 
@@ -73,6 +77,104 @@ async def test_googles_library_asks_once_at_our_address_with_our_engine(monkeypa
     sent = {name: asked.parameters[name] for name in ("cx", "num", "alt")}
     assert sent == {"cx": CSE_ID, "num": "4", "alt": "json"}
     assert asked.headers["x-goog-api-client"].startswith("gdcl/")
+
+
+STORE = "projects/example/locations/eu/collections/default_collection/dataStores/sites"
+
+
+@pytest.fixture(scope="module")
+def account_key() -> str:
+    """A private key as a service account has one."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return key.private_bytes(*form).decode()
+
+
+def account_file(folder: Path, server: SearchApis, key: str) -> str:
+    """The file of a service account whose tokens come from the fake service."""
+    file = folder / "account.json"
+    account = {
+        "type": "service_account",
+        "client_email": "bot@example.iam.gserviceaccount.com",
+        "token_uri": f"{server.url('vertex_ai_search')}/token",
+        "private_key": key,
+    }
+    file.write_text(json.dumps(account))
+    return str(file)
+
+
+async def test_a_key_searches_the_sites_of_an_app_page_by_page() -> None:
+    """A key may call the light method alone; results beyond one answer are asked for once more, with the same words."""
+    async with SearchApis() as server:
+        answer = await search("vertex_ai_search", server, max_results=40)
+    assert [asked.path for asked in server.asked] == [f"/v1/{APP}/servingConfigs/default_search:searchLite"] * 2
+    first, second = (dict(asked.body) for asked in server.asked)
+    assert second.pop("pageToken") == "25"
+    assert first == second
+    assert first["contentSearchSpec"] == {"snippetSpec": {"returnSnippet": True}}
+    assert [hit.rank for hit in answer.hits] == list(range(1, 31))
+    assert answer.hits[29].url == "https://site-29.example/page?id=29"
+
+
+async def test_a_service_account_searches_with_one_token_for_many_searches(tmp_path: Path, account_key: str) -> None:
+    """It signs a statement with its key, and the token goes in a header; the key is sent nowhere."""
+    async with SearchApis() as server:
+        account = account_file(tmp_path, server, account_key)
+        values = {"VERTEX_AI_SEARCH_API_KEY": None, "GOOGLE_APPLICATION_CREDENTIALS": account}
+        async with open_provider("vertex_ai_search", server.url("vertex_ai_search"), **values) as provider:
+            for _ in range(2):
+                assert len((await provider.search(asking("vertex_ai_search", max_results=3))).hits) == 3
+    token, *searches = server.asked
+    assert (token.path, [asked.path.rpartition(":")[2] for asked in searches]) == ("/token", ["search", "search"])
+    assert {asked.headers["authorization"] for asked in searches} == {f"Bearer {ACCOUNT_TOKEN}"}
+    assert all("x-goog-api-key" not in asked.headers for asked in server.asked)
+
+
+async def test_credentials_that_google_refuses_name_their_file(tmp_path: Path, account_key: str) -> None:
+    """A refused account, a file that is none, and an app without its whole name are matters of configuration."""
+    async with SearchApis("401") as server:
+        account = account_file(tmp_path, server, account_key)
+        (tmp_path / "other.json").write_text('{"type": "authorized_user"}')
+        trials: tuple[tuple[dict[str, str | None], str], ...] = (
+            ({"GOOGLE_APPLICATION_CREDENTIALS": account}, "refuses the service account: see GOOGLE_APPL"),
+            ({"GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path / "other.json")}, "names no file with the key"),
+            ({"GOOGLE_APPLICATION_CREDENTIALS": str(tmp_path / "none.json")}, "names no file with the key"),
+            ({"GOOGLE_APPLICATION_CREDENTIALS": account, "VERTEX_AI_SEARCH_APP": "docs"}, "no name of an app"),
+        )
+        for values, words in trials:
+            with pytest.raises(NotConfigured, match=words) as raised:
+                await search("vertex_ai_search", server, values={"VERTEX_AI_SEARCH_API_KEY": None, **values})
+            assert "Signature" not in str(raised.value)
+    (tmp_path / "account.json").write_text(
+        json.dumps(json.loads(Path(account).read_text()) | {"token_uri": "http://127.0.0.1:9/"})
+    )
+    with pytest.raises(Unavailable):
+        async with SearchApis() as server:
+            await search(
+                "vertex_ai_search",
+                server,
+                values={"VERTEX_AI_SEARCH_API_KEY": None, "GOOGLE_APPLICATION_CREDENTIALS": account},
+            )
+
+
+def test_an_app_is_searched_where_it_is() -> None:
+    """Queries for an app in the EU go to the address of that location; a `global` one has none of its own."""
+    declaration = search_declaration("vertex_ai_search")
+    values = {"VERTEX_AI_SEARCH_APP": STORE}
+    assert declaration.address_in(values) == "https://eu-discoveryengine.googleapis.com"
+    assert declaration.address_in({"VERTEX_AI_SEARCH_APP": APP}) == "https://discoveryengine.googleapis.com"
+    assert (
+        declaration.address_in(values | {"VERTEX_AI_SEARCH_BASE_URL": "https://here.example"}) == "https://here.example"
+    )
+    assert declaration.problem(values) == "set VERTEX_AI_SEARCH_API_KEY or GOOGLE_APPLICATION_CREDENTIALS"
+
+
+async def test_a_page_without_a_snippet_is_a_hit_without_one() -> None:
+    """The service then has a sentence in its place, which is no text of the page."""
+    none = [{"snippet": "No snippet is available for this page.", "snippet_status": "NO_SNIPPET_AVAILABLE"}]
+    data = {"title": "T", "link": "https://a.example/", "snippets": none}
+    answer = await answered("vertex_ai_search", {"results": [{"document": {"derivedStructData": data}}]})
+    assert [(hit.title, hit.snippet) for hit in answer.hits] == [("T", "")]
 
 
 async def test_papers_need_no_key_and_come_with_all_of_a_citation() -> None:

@@ -10,7 +10,7 @@ from tests.fakes.search_answers import KEYS, MODEL_RESULTS, PROVIDERS, ROWS, Ite
 from tests.fakes.search_apis import QUESTION, SearchApis, search
 
 every_provider = pytest.mark.parametrize("name", PROVIDERS)
-OURS = [name for name in PROVIDERS if name != "google"]
+OURS = [name for name in PROVIDERS if name not in {"google", "vertex_ai_search"}]
 """Those that send through our own connections, with limits of size and one request alone."""
 
 
