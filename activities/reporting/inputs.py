@@ -62,6 +62,7 @@ TERM: Final = re.compile(
 MAX_NAME: Final = 60  # characters of a term that is no code
 MAX_TERM: Final = 200  # characters of a term, with other names of the same
 FENCES: Final = ("```", "~~~")
+LISTING_CHARACTERS: Final = 2_000  # shown of a listing above one of its lines
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 """Verdicts that are marked in the text, and listed under *Method and limits*."""
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
@@ -371,6 +372,23 @@ def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str,
     return before, after
 
 
+def listing_above(text: str, start: int) -> int | None:
+    """Return where the listing begins in which a place lies, or the last lines of a long one; None outside of any."""
+    listings = _listings(text)
+    index = bisect_right(listings, (start, len(text))) - 1
+    if index < 0 or start >= listings[index][1]:
+        return None
+    if start - listings[index][0] <= LISTING_CHARACTERS:
+        return listings[index][0]
+    return text.find("\n", start - LISTING_CHARACTERS, start) + 1 or start
+
+
+@lru_cache(maxsize=32)
+def _listings(text: str) -> list[tuple[int, int]]:
+    """Return the places of the listings of a text, in order."""
+    return [(start, start + len("\n".join(lines))) for start, lines, is_code in _paragraphs(text) if is_code]
+
+
 def term_above(text: str, start: int) -> str:
     """Return the term whose definition a place belongs to, such as "`work_mem` (`integer`)"; empty if there is none.
 
@@ -480,8 +498,13 @@ def _terms_of(lines: list[str]) -> list[str]:
 
 
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
-    """Return a passage with the heading above it and the text around it in its source, as shown to checkers."""
+    """Return a passage with the heading above it and the text around it in its source, as shown to checkers.
+
+    A line of a listing comes with those above it, which say what the listing shows.
+    """
     before, after = text_around(text, item.start, item.end)
+    if (listing := listing_above(text, item.start)) is not None:
+        before = text[max(0, min(listing, item.start - len(before))) : item.start]
     quote = text[item.start : item.end]
     title = " § ".join(dict.fromkeys(part for part in (title, item.heading, term_above(text, item.start)) if part))
     return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from activities.reporting.claims import ParsedClaim, claim_id, find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import CitedPassage, judge, show_passage
+from activities.reporting.inputs import CitedPassage, judge, listing_above, show_passage, text_around
 from activities.reporting.references import KnownAddresses
 from activities.reporting.tree import write
 from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at
@@ -422,8 +422,23 @@ def to_asked(claim: checking.ExtractedClaim, material: Material) -> checking.Ask
 
 
 def show_passages(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
-    """Return the passages with these ids and the text around them, where their texts are available."""
-    return [show_passage(*material.passages[key]) for key in identities if key in material.passages]
+    """Return the passages with these ids and the text around them, where their texts are available.
+
+    The lines above several of one listing are shown once, with the last of them.
+    """
+    known = [material.passages[key] for key in identities if key in material.passages]
+    last: dict[tuple[str, int], int] = {}
+    for item, _, text in known:
+        if (listing := listing_above(text, item.start)) is not None:
+            last[item.source_id, listing] = max(item.start, last.get((item.source_id, listing), 0))
+    shown = []
+    for item, title, text in known:
+        passage = show_passage(item, title, text)
+        listing = listing_above(text, item.start)
+        if listing is not None and item.start < last[item.source_id, listing]:
+            passage = passage.with_fields(before=text_around(text, item.start, item.end)[0])
+        shown.append(passage)
+    return shown
 
 
 def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:

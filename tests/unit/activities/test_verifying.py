@@ -6,6 +6,7 @@ import pytest
 
 from activities.reporting.claims import claim_key
 from activities.reporting.drafts import parse_draft
+from activities.reporting.inputs import LISTING_CHARACTERS, show_passage
 from activities.reporting.tree import Block, write
 from activities.verifying.corrections import (
     MAX_LOST,
@@ -27,6 +28,7 @@ from activities.verifying.material import (
     extract_claims,
     search_pages,
     select_open,
+    show_passages,
 )
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
@@ -99,6 +101,33 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert select_open(claims, MATERIAL, {first.fingerprint, second.fingerprint}) == []
     without_model = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
     assert not any(each.asked for each in without_model)
+
+
+def test_lines_of_a_listing_come_with_those_above_them_once() -> None:
+    """What a listing shows is said above its rows; the last of several rows brings the lines, and no other line does."""
+    rows = [f"row{number} | value {number}" for number in range(60)]
+    text = "\n".join(
+        ["The types are listed by a command.", "", "```", 'Types of parser "default"', *rows, "```", "", "End."]
+    )
+    stored = DocumentRef(hash=digest(text))
+    quotes = ("row7 | value 7", "row9 | value 9", "The types are listed")
+    evidence = []
+    for number, quote in enumerate(quotes):
+        start = text.index(quote)
+        place = {"start": start, "end": start + len(quote), "quote_hash": digest(quote)}
+        evidence.append(Evidence(id=f"ev-{number}", source_id="src-1", **place))
+    source = CheckedSource(id="src-1", url="https://manual.test/", title="Manual", text=stored)
+    material = Material(
+        ClaimsEntry(draft=stored, evidence=evidence, sources=[source]), {stored.hash: text}, by_model=True
+    )
+    first, second, third = show_passages(["ev-0", "ev-1", "ev-2"], material)
+    assert 'parser "default"' not in first.before
+    assert second.before.startswith('```\nTypes of parser "default"\nrow0')
+    assert third.before == ""
+    (alone,) = show_passages(["ev-0"], material)
+    assert 'Types of parser "default"' in alone.before
+    far = Evidence(id="ev-9", source_id="src-1", start=text.index(rows[59]), end=text.index(rows[59]) + len(rows[59]))
+    assert len(show_passage(far, "Manual", text.replace("value", "value" * 9)).before) <= LISTING_CHARACTERS
 
 
 def test_a_control_is_a_statement_of_the_text_with_a_passage_about_something_else() -> None:
