@@ -11,8 +11,9 @@ from pathlib import PurePath
 from typing import Final
 
 from contracts.base import Contract
+from contracts.names import MODULE_PREFIX, PACKAGES
 
-OWN_PACKAGES: Final = frozenset({"contracts", "workflows", "activities", "providers", "workers", "client"})
+OWN_PACKAGES: Final = frozenset(f"{MODULE_PREFIX}{name}".partition(".")[0] for name in PACKAGES)
 FIRST_FRAMES = 15
 LAST_FRAMES = 25
 """Frames that are listed of an error: endless recursion has thousands."""

@@ -2,6 +2,13 @@
 
 from typing import Final
 
+PACKAGES: Final = ("contracts", "workflows", "activities", "providers", "workers", "client")
+MODULE_PREFIX: Final = __name__.rpartition("contracts.")[0]
+"""Begins the full name of each module of the product: empty in the repository, `durable_research.` once installed.
+
+It is never part of what is stored or sent, so that processes of both forms work on the same runs.
+"""
+
 # Workflow types (the plain `temporal` CLI and other SDKs start runs by these names).
 DEEP_RESEARCH: Final = "deep-research"
 RESEARCH_AGENT: Final = "research-agent"

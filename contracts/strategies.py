@@ -16,6 +16,7 @@ from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import CLAIMS_PER_CALL, LONG_REPORT_WORDS, MAX_REPORT_SECTIONS, MIN_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.names import MODULE_PREFIX
 from contracts.outcome import Usage
 from contracts.outlines import MAX_HEADINGS
 from contracts.plan import MAX_ROUNDS
@@ -202,7 +203,7 @@ def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
 
 SUPERVISOR_STRATEGY: Final = StrategyDeclaration(
     name="supervisor",
-    implementation="workflows.strategies.supervisor.supervisor_strategy:SupervisorStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.supervisor.supervisor_strategy:SupervisorStrategy",
     roles=(PLANNER, ANALYZER, SYNTHESIZER, REFINER, SUPERVISOR),
     presets={
         Depth.LIGHT: _limits(Depth.LIGHT, 3, 15, 5, max_iterations=1),
@@ -243,7 +244,7 @@ def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
 
 REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
     name="reflective",
-    implementation="workflows.strategies.reflective.reflective_strategy:ReflectiveStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.reflective.reflective_strategy:ReflectiveStrategy",
     roles=(*reflective.ROLES, ANALYZER, SYNTHESIZER),
     presets=STEP_LIMITS,
     expected_calls=_reflective_calls,
@@ -287,7 +288,7 @@ def _orchestrator_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int
 
 ORCHESTRATOR_STRATEGY: Final = StrategyDeclaration(
     name="orchestrator",
-    implementation="workflows.strategies.orchestrator.orchestrator_strategy:OrchestratorStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.orchestrator.orchestrator_strategy:OrchestratorStrategy",
     roles=(*orchestrating.ROLES, orchestrating.AGENT, ANALYZER, SYNTHESIZER),
     presets=AGENT_LIMITS,
     expected_calls=_orchestrator_calls,
@@ -296,7 +297,7 @@ ORCHESTRATOR_STRATEGY: Final = StrategyDeclaration(
 )
 AGENT_STRATEGY: Final = StrategyDeclaration(
     name="agent",
-    implementation="workflows.strategies.orchestrator.agent_strategy:AgentStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.orchestrator.agent_strategy:AgentStrategy",
     roles=(orchestrating.AGENT, ANALYZER),
     presets={
         depth: limits.with_fields(max_iterations=1, reserve_seconds=60.0) for depth, limits in AGENT_LIMITS.items()
@@ -335,7 +336,7 @@ def _living_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]
 
 LIVING_STRATEGY: Final = StrategyDeclaration(
     name="living",
-    implementation="workflows.strategies.living.living_strategy:LivingStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.living.living_strategy:LivingStrategy",
     roles=(living.DECOMPOSER, living.LIVING_AGENT, ANALYZER, REPORTER, REFINER),
     presets=LIVING_LIMITS,
     expected_calls=_living_calls,
@@ -362,7 +363,7 @@ TREE_LIMITS: Final = {
 
 RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     name="recursive",
-    implementation="workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
     roles=(recursive.MANAGER, *recursive.TREE_ROLES, SYNTHESIZER),
     presets=TREE_LIMITS,
     expected_calls=lambda limits, _: tree_calls(limits),
@@ -374,7 +375,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
 )
 EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     name="executor",
-    implementation="workflows.strategies.recursive.executor_strategy:ExecutorStrategy",
+    implementation=f"{MODULE_PREFIX}workflows.strategies.recursive.executor_strategy:ExecutorStrategy",
     roles=(*recursive.TREE_ROLES, SYNTHESIZER),
     presets={depth: limits.with_fields(reserve_seconds=30.0) for depth, limits in TREE_LIMITS.items()},
     expected_calls=lambda limits, _: tree_calls(limits, 1),

@@ -7,7 +7,7 @@ import asyncio
 import sys
 import uuid
 
-from client.handle import ResearchClient
+from durable_research import ResearchClient
 
 
 async def main(address: str, question: str, corpus: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,7 +31,7 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from temporalio.workflow import Info
 
 from contracts.failures import EVENTS_AFTER_TASK
-from contracts.names import POOLS
+from contracts.names import MODULE_PREFIX, POOLS
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run takes well under a megabyte
@@ -244,11 +244,19 @@ async def run_pools(
 
 
 # --- the sandbox of workflow code -------------------------------------------------------------------------------------
+def _passing(prefix: str) -> Iterator[str]:
+    yield f"{prefix}contracts"
+    for name in ("rules", "run", "phases", "messages", "status"):
+        yield f"{prefix}workflows.{name}"
+    for name in ("protocol", "units", "supervisor", "reflective", "orchestrator", "living", "recursive"):
+        yield f"{prefix}workflows.strategies.{name}"
+
+
+# By both names: a strategy of a package uses the public one also where the product runs from its repository.
 PASSTHROUGH_MODULES: Sequence[str] = (
-    "contracts",
-    *map("workflows.{}".format, ("rules", "run", "phases", "messages", "status")),
-    *map("workflows.strategies.{}".format, ("protocol", "units")),
-    *map("workflows.strategies.{}".format, ("supervisor", "reflective", "orchestrator", "living", "recursive")),
+    *_passing(MODULE_PREFIX),
+    *_passing("durable_research."),
+    "durable_research.checkout",
 )
 """Modules that pass through the workflow sandbox besides the standard library, temporalio and pydantic.
 

@@ -1,4 +1,4 @@
-"""Prepares a cluster for runs: `python -m workers.setup`. Idempotent."""
+"""Prepares a cluster for runs: `python -m durable_research.workers.setup`. Idempotent."""
 
 import argparse
 import asyncio
@@ -41,7 +41,8 @@ class SetupError(ServerError):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Set up the cluster, print the result and return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m workers.setup", description="Prepare the cluster that TEMPORAL_ADDRESS names; safe to repeat."
+        prog="python -m durable_research.workers.setup",
+        description="Prepare the cluster that TEMPORAL_ADDRESS names; safe to repeat.",
     )
     parser.add_argument("--retention-days", type=int, default=RETENTION_DAYS, help="for a namespace that is made here")
     parser.add_argument("--config", type=Path, help="a research.toml to read over the user's own")

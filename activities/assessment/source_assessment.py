@@ -76,7 +76,7 @@ class Authorities(StrictContract):
 
 
 AUTHORITIES: Final = Authorities.model_validate(
-    tomllib.loads(files("activities.assessment").joinpath("authorities.toml").read_text(encoding="utf-8"))
+    tomllib.loads(files(__package__ or "").joinpath("authorities.toml").read_text(encoding="utf-8"))
 )
 
 

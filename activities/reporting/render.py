@@ -192,7 +192,7 @@ def write_html(report: ReportTree) -> str:
 @lru_cache(maxsize=1)
 def _load_template() -> tuple[Template, Markup, str]:
     """Load the template, the style sheet, and the style's hash for the Content-Security-Policy."""
-    folder = resources.files("activities.reporting")
+    folder = resources.files(__package__ or "")
     style = (folder / "report_style.css").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, finalize=_finalize)
     template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))

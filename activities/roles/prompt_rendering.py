@@ -53,7 +53,7 @@ END_OF_PART: Final = "\x03"
 EXAMPLE: Final = re.compile(r"^\{.*\}$", re.MULTILINE)
 """Of an answer, on a line of its own in the system part of a prompt."""
 BLANK_LINES: Final = re.compile(r"\n{3,}")
-PRODUCT: Final = "activities.roles"
+PRODUCT: Final = __name__.rpartition(".")[0]
 ItemTexts = dict[tuple[str, str, Level], str]
 """Texts of a prompt's items by kind, id and level."""
 

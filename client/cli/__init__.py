@@ -28,7 +28,7 @@ def main() -> NoReturn:
 
 def _import_nothing_from_here() -> None:
     """Remove the working directory from the import path: its `contracts/` or `activities/` may be a person's own."""
-    product = Path(__file__).parents[2]
+    product = Path(__file__).parents[__name__.count(".") + 1]
     here = Path.cwd()
     if here != product:
         sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != here]

@@ -80,7 +80,7 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> Any:
         """Import the command itself."""
-        return typer.main.get_group(import_module(f"client.cli.{self._module}").commands).commands[str(self.name)]
+        return typer.main.get_group(import_module(f".{self._module}", __package__).commands).commands[str(self.name)]
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Parse the arguments of the command itself."""

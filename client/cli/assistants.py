@@ -76,7 +76,7 @@ async def _start_server(context: CommandContext, options: AssistantOptions) -> N
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # -P: a folder `client` of the working directory is not imported.
     serve = ["serve", "--no-mcp", "--no-chat", "--no-page", "--idle-minutes", str(IDLE_MINUTES)]
-    command = [sys.executable, "-P", "-m", "client.cli", *serve]
+    command = [sys.executable, "-P", "-m", str(__package__), *serve]
     with log.open("wb") as output:
         child = subprocess.Popen(  # noqa: ASYNC220, S603  this program itself, no shell; a quick start
             [*command, *options.words()],

@@ -20,6 +20,7 @@ from client.exchange import bundle as bundles
 from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
+from contracts.names import MODULE_PREFIX
 from contracts.report import HTML_FILE, JSON_FILE, MARKDOWN_FILE, MAX_REPORT_BYTES, Report, ReportChanges, compare_files
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
@@ -30,10 +31,10 @@ from workers.settings.loading import Flags
 
 ExportForm = Literal["docx", "pdf", "bibtex", "csl"]
 EXPORTS: Final = {
-    "docx": ("client.exchange.documents:to_docx", ".docx"),
-    "pdf": ("client.exchange.documents:to_pdf", ".pdf"),
-    "bibtex": ("client.exchange.bibliography:to_bibtex", ".bib"),
-    "csl": ("client.exchange.bibliography:to_csl", ".csl.json"),
+    "docx": (f"{MODULE_PREFIX}client.exchange.documents:to_docx", ".docx"),
+    "pdf": (f"{MODULE_PREFIX}client.exchange.documents:to_pdf", ".pdf"),
+    "bibtex": (f"{MODULE_PREFIX}client.exchange.bibliography:to_bibtex", ".bib"),
+    "csl": (f"{MODULE_PREFIX}client.exchange.bibliography:to_csl", ".csl.json"),
 }
 """Formats other than a bundle: the function that converts a report, and the file suffix."""
 COMPARE: Final = f"{compare_files.__module__}:{compare_files.__name__}"

@@ -32,6 +32,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import (
     CORPUS_SCHEME,
     DEEP_RESEARCH,
+    MODULE_PREFIX,
     POOLS,
     RESEARCH_AGENT,
     SERVER_PREFIX,
@@ -58,7 +59,7 @@ LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
 MAX_OPEN_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
-PROBE: Final = "providers.isolation.confinement:probe"
+PROBE: Final = f"{MODULE_PREFIX}providers.isolation.confinement:probe"
 REFUSED: Final = TypeAdapter(dict[str, bool])
 SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
 SHOWN_RUNS: Final = 5  # interrupted runs that are named

@@ -12,6 +12,7 @@ import structlog
 
 from client.cli.context import Stores
 from client.cli.output import CommandError
+from contracts.names import MODULE_PREFIX
 from workers.process import PortUnusableError
 from workers.settings.loading import Settings
 
@@ -87,9 +88,9 @@ class HttpDoor:
                 await serving
 
 
-TOOLS: Final = HttpDoor("tools for assistants", "--mcp-port", 7236, "/mcp", "client.assistants.http")
-PAGE: Final = HttpDoor("the page", "--page-port", 7238, "/", "client.page.app")
-CHAT: Final = HttpDoor("chat completions", "--chat-port", 7237, "/v1", "client.chat.http")
+TOOLS: Final = HttpDoor("tools for assistants", "--mcp-port", 7236, "/mcp", f"{MODULE_PREFIX}client.assistants.http")
+PAGE: Final = HttpDoor("the page", "--page-port", 7238, "/", f"{MODULE_PREFIX}client.page.app")
+CHAT: Final = HttpDoor("chat completions", "--chat-port", 7237, "/v1", f"{MODULE_PREFIX}client.chat.http")
 
 
 def listen_for_chats(settings: Settings, port: int | None) -> socket.socket:

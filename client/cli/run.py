@@ -403,7 +403,7 @@ class RunCommand:
                 os.set_inheritable(file.fileno(), True)
                 command += ["--request", f"/dev/fd/{file.fileno()}"]
             # -P: a folder `client` of the working directory is not imported.
-            again = [sys.executable, "-P", "-m", "client.cli", *command, "--again", *self._repeated_flags()]
+            again = [sys.executable, "-P", "-m", str(__package__), *command, "--again", *self._repeated_flags()]
             os.execv(sys.executable, again)  # noqa: S606  no shell: this command itself
 
     def _repeated_flags(self) -> list[str]:

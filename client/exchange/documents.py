@@ -121,7 +121,7 @@ def to_pdf(report: Report) -> bytes:
         "footer": f"{one_line(report.research_id)} · durable-research {one_line(report.product_version)}".strip(),
         "blocks": [_block_data(block, content) for block in content.blocks],
     }
-    template = (resources.files("client.exchange") / "report.typ").read_bytes()
+    template = (resources.files(__package__ or "") / "report.typ").read_bytes()
     pdf = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
     assert isinstance(pdf, bytes)
     return pdf

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from contracts.messages import SearchRequest, SearchResponse
-from contracts.request import SourceType
-from providers.search.declarations import SearchDeclaration
-from providers.search.filters import Filters
-from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
-from providers.search.web_api import WebSearch
+from durable_research.contracts.messages import SearchRequest, SearchResponse
+from durable_research.contracts.request import SourceType
+from durable_research.providers.search.declarations import SearchDeclaration
+from durable_research.providers.search.filters import Filters
+from durable_research.providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from durable_research.providers.search.web_api import WebSearch
 
 EXAMPLE = SearchDeclaration(
     "example",  # in `search.providers`, and in the package's entry point

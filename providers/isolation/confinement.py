@@ -258,15 +258,18 @@ def _code_folders(import_path: Iterable[str]) -> list[str]:
             folders.append(str(entry))
             continue
         with os.scandir(entry) as children:
-            folders += [child.path for child in children if child.name.endswith(".py") or _holds_code(child)]
+            folders += [child.path for child in children if child.name.endswith((".py", ".so")) or _holds_code(child)]
     return folders
 
 
-def _holds_code(child: os.DirEntry[str]) -> bool:
+def _holds_code(child: os.DirEntry[str], levels: int = 2) -> bool:
+    """Return whether a folder holds code, or one of its folders does, as in a package without a file of its own."""
     if child.name.startswith(".") or not child.is_dir():
         return False
+    if child.name.endswith((".libs", ".dist-info")):  # of a package: libraries that it brings, its version
+        return True
     with suppress(OSError), os.scandir(child.path) as files:
-        return any(file.name.endswith((".py", ".so")) for file in files)
+        return any(file.name.endswith((".py", ".so")) or (levels > 1 and _holds_code(file, 1)) for file in files)
     return False
 
 

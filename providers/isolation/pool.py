@@ -127,7 +127,7 @@ class SubprocessPool:
             await child.kill()
         temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix=TEMPORARY_PREFIX)
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "providers.isolation.child", str(self._memory_bytes)),
+            *(sys.executable, "-P", "-m", f"{__package__}.child", str(self._memory_bytes)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,

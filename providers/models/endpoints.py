@@ -127,7 +127,7 @@ class EndpointCapabilities(StrictContract):
 
 
 CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
-    files("providers.models").joinpath("endpoints.toml").read_text(encoding="utf-8")
+    files(__package__ or "").joinpath("endpoints.toml").read_text(encoding="utf-8")
 )
 """Capabilities by host, and by patterns of model names."""
 

@@ -183,7 +183,7 @@ def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     try:
         with warnings.catch_warnings(action="ignore"):  # of the libraries, about parts that they do not know
             module, _, name = BLOCK_READERS[kind].partition(":")
-            reader = getattr(import_module(f"providers.reading.{module}"), name)
+            reader = getattr(import_module(f".{module}", __package__), name)
             checked = checked_archive(raw) if kind in ARCHIVES else raw
             blocks, facts = reader(checked)
             read = text_of_blocks(blocks, kind, limit=limit, facts=facts)

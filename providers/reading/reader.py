@@ -100,7 +100,7 @@ class WebReader:
 async def extract_in_child(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
     """Extract a document with a function of `documents` in a child process. Raises `SourceUnreadable`."""
     try:
-        return await pool.call(f"providers.reading.documents:{function}", *arguments, returns=EXTRACTION)
+        return await pool.call(f"{__package__}.documents:{function}", *arguments, returns=EXTRACTION)
     except InputUnprocessable as error:
         raise as_unreadable(error) from error
 

@@ -170,7 +170,7 @@ class SearchDeclaration:
         """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""
         module, _, class_name = self.implementation.partition(":")
         try:
-            provider_class = getattr(import_module(module), class_name)
+            provider_class = getattr(import_module(module, __package__), class_name)
         except (ImportError, AttributeError) as error:
             raise NotConfigured(f"the search provider {self.name} cannot be loaded: {type(error).__name__}") from error
         provider: SearchProvider = provider_class(client, self, values)
@@ -188,7 +188,7 @@ def read_services(text: str) -> tuple[SearchDeclaration, ...]:
     return ServicesFile.model_validate(tomllib.loads(text)).services
 
 
-BUILT_IN: Final = read_services(files("providers.search").joinpath("services.toml").read_text(encoding="utf-8"))
+BUILT_IN: Final = read_services(files(__package__ or "").joinpath("services.toml").read_text(encoding="utf-8"))
 _declared: Final = {provider.name: provider for provider in BUILT_IN}
 
 

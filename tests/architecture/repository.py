@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("contracts", "workflows", "activities", "providers", "workers", "client")
+PACKAGES = ("contracts", "workflows", "activities", "providers", "workers", "client", "durable_research")
 LEFT_OUT = {".git", ".venv", ".demo", "__pycache__", "reports", "build", "dist"}
 
 

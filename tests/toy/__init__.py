@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from contracts import strategies
-from contracts.strategies import StrategyDeclaration
+from durable_research.contracts import strategies
+from durable_research.contracts.strategies import StrategyDeclaration
 
 
 @contextmanager

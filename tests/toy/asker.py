@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
+from durable_research.contracts.base import Contract
+from durable_research.contracts.request import Depth
+from durable_research.contracts.roles import RoleSpec
+from durable_research.contracts.strategies import StrategyDeclaration
+from durable_research.contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
+from durable_research.contracts.tools import ToolAnswer, ToolCall, ToolSpec
+from durable_research.contracts.vocabulary import Tier
 from pydantic import Field
 
-from contracts.base import Contract
-from contracts.request import Depth
-from contracts.roles import RoleSpec
-from contracts.strategies import StrategyDeclaration
-from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import ToolAnswer, ToolCall, ToolSpec
-from contracts.vocabulary import Tier
 from tests.toy.roles import LIMITS
 
 

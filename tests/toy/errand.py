@@ -1,18 +1,19 @@
 """A toy scoped strategy: looks for its task as it stands, or for what it is given to ask, and says what it found."""
 
-from contracts.addresses import sub_query_id
-from contracts.outcome import Mark, Pause, Progress, UnitProgress
-from contracts.plan import PlanNode
-from contracts.request import Depth
-from contracts.roles import ANALYZER
-from contracts.state import OpenPause, Position, ResearchState, Unit
-from contracts.strategies import StrategyDeclaration
-from contracts.vocabulary import Action, StopReason
+from durable_research.contracts.addresses import sub_query_id
+from durable_research.contracts.outcome import Mark, Pause, Progress, UnitProgress
+from durable_research.contracts.plan import PlanNode
+from durable_research.contracts.request import Depth
+from durable_research.contracts.roles import ANALYZER
+from durable_research.contracts.state import OpenPause, Position, ResearchState, Unit
+from durable_research.contracts.strategies import StrategyDeclaration
+from durable_research.contracts.vocabulary import Action, StopReason
+from durable_research.workflows.phases.analysis import analyze
+from durable_research.workflows.phases.gathering import Gathering
+from durable_research.workflows.run.research_run import ResearchRun
+from durable_research.workflows.strategies import Finished, ScopedStrategy
+
 from tests.toy.roles import LIMITS
-from workflows.phases.analysis import analyze
-from workflows.phases.gathering import Gathering
-from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished, ScopedStrategy
 
 ERRAND_LIMITS = LIMITS.model_copy(
     update={"max_sub_queries": 4, "max_sources": 20, "max_new_sources": 20, "max_sources_per_query": 5}

@@ -4,20 +4,21 @@ import asyncio
 from functools import partial
 from typing import Any
 
-from contracts.agents import AgentTask, NodeSummary
-from contracts.plan import PlanNode
-from contracts.request import Depth
-from contracts.roles import ANALYZER
-from contracts.state import ResearchState, Unit
-from contracts.strategies import StrategyDeclaration
-from contracts.vocabulary import NodeKind, ReportSection, StopReason
+from durable_research.contracts.agents import AgentTask, NodeSummary
+from durable_research.contracts.plan import PlanNode
+from durable_research.contracts.request import Depth
+from durable_research.contracts.roles import ANALYZER
+from durable_research.contracts.state import ResearchState, Unit
+from durable_research.contracts.strategies import StrategyDeclaration
+from durable_research.contracts.vocabulary import NodeKind, ReportSection, StopReason
+from durable_research.workflows.phases.analysis import analyze
+from durable_research.workflows.phases.gathering import Gathering
+from durable_research.workflows.run.host import abandon
+from durable_research.workflows.run.research_run import ResearchRun
+from durable_research.workflows.strategies import Finished
+
 from tests.toy import declared
 from tests.toy.errand import ERRAND_LIMITS, ErrandStrategy, position_of
-from workflows.phases.analysis import analyze
-from workflows.phases.gathering import Gathering
-from workflows.run.host import abandon
-from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished
 
 NEST = StrategyDeclaration(
     name="nest",

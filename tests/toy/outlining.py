@@ -3,15 +3,16 @@
 from dataclasses import replace
 from functools import partial
 
-from contracts.addresses import sub_query_id
-from contracts.living_roles import DECOMPOSER, DecomposeInput
-from contracts.plan import PlanNode
-from contracts.request import Approve, Gates
-from contracts.roles import ANALYZER
+from durable_research.contracts.addresses import sub_query_id
+from durable_research.contracts.living_roles import DECOMPOSER, DecomposeInput
+from durable_research.contracts.plan import PlanNode
+from durable_research.contracts.request import Approve, Gates
+from durable_research.contracts.roles import ANALYZER
+from durable_research.workflows.run.research_run import ResearchRun
+
 from tests.toy import declared
 from tests.toy.roles import SCRIBE, TOY
 from tests.toy.strategy import ToyStrategy
-from workflows.run.research_run import ResearchRun
 
 OUTLINING = replace(
     TOY,

@@ -2,17 +2,18 @@
 
 from functools import partial
 
-from contracts.agents import AT_ONCE, AgentTask
-from contracts.plan import PlanNode
-from contracts.request import Depth
-from contracts.roles import ANALYZER
-from contracts.strategies import StrategyDeclaration
-from contracts.vocabulary import NodeKind
+from durable_research.contracts.agents import AT_ONCE, AgentTask
+from durable_research.contracts.plan import PlanNode
+from durable_research.contracts.request import Depth
+from durable_research.contracts.roles import ANALYZER
+from durable_research.contracts.strategies import StrategyDeclaration
+from durable_research.contracts.vocabulary import NodeKind
+from durable_research.workflows.run.research_run import ResearchRun
+
 from tests.toy import declared
 from tests.toy.errand import ERRAND
 from tests.toy.roles import LIMITS, SCRIBE
 from tests.toy.strategy import ToyStrategy
-from workflows.run.research_run import ResearchRun
 
 PARTY_LIMITS = LIMITS.model_copy(update={"max_sources": 60, "max_new_sources": 60})
 PARTY = StrategyDeclaration(

@@ -1,8 +1,8 @@
 """The two roles of the toy strategy, and its declaration."""
 
-from contracts.request import Depth
-from contracts.resolved import EffectiveLimits
-from contracts.roles import (
+from durable_research.contracts.request import Depth
+from durable_research.contracts.resolved import EffectiveLimits
+from durable_research.contracts.roles import (
     ANALYZER,
     RoleAnswer,
     RoleInput,
@@ -12,8 +12,8 @@ from contracts.roles import (
     SynthesizerResult,
     WriteInput,
 )
-from contracts.strategies import StrategyDeclaration
-from contracts.vocabulary import Tier
+from durable_research.contracts.strategies import StrategyDeclaration
+from durable_research.contracts.vocabulary import Tier
 
 
 class ScoutInput(RoleInput):

@@ -3,15 +3,16 @@
 from dataclasses import replace
 from functools import partial
 
-from contracts.recursive_roles import EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
-from contracts.request import Approve, Gates
-from contracts.roles import ANALYZER
-from contracts.tree_sizes import tree_calls
+from durable_research.contracts.recursive_roles import EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
+from durable_research.contracts.request import Approve, Gates
+from durable_research.contracts.roles import ANALYZER
+from durable_research.contracts.tree_sizes import tree_calls
+from durable_research.workflows.phases.scope import judge_scope
+from durable_research.workflows.run.research_run import ResearchRun
+
 from tests.toy import declared
 from tests.toy.roles import LIMITS, SCRIBE, TOY
 from tests.toy.strategy import ToyStrategy
-from workflows.phases.scope import judge_scope
-from workflows.run.research_run import ResearchRun
 
 TREES = LIMITS.model_copy(
     update={"max_sub_queries": 4, "max_nodes": 3, "max_leaves": 5, "max_corrections": 2, "max_levels": 3}

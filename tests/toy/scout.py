@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from contracts.roles import SubQuery
+from durable_research.contracts.roles import SubQuery
+
 from tests.toy.roles import ScoutAnswer, ScoutInput
 
 

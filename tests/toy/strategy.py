@@ -1,17 +1,18 @@
 """The toy strategy: scout ahead, look, tell. Its plan has two levels: a task that searches nothing, and its leaves."""
 
-from contracts.addresses import sub_query_id
-from contracts.outcome import Mark, Pause, Progress, UnitProgress
-from contracts.plan import PlanNode
-from contracts.state import OpenPause, Position, ResearchState, Unit
-from contracts.vocabulary import Action, NodeKind, NodeStatus, StopReason
+from durable_research.contracts.addresses import sub_query_id
+from durable_research.contracts.outcome import Mark, Pause, Progress, UnitProgress
+from durable_research.contracts.plan import PlanNode
+from durable_research.contracts.state import OpenPause, Position, ResearchState, Unit
+from durable_research.contracts.vocabulary import Action, NodeKind, NodeStatus, StopReason
+from durable_research.workflows.phases.analysis import analyze
+from durable_research.workflows.phases.gathering import Gathering
+from durable_research.workflows.phases.role_inputs import write_input
+from durable_research.workflows.rules.sub_queries import plan_sub_queries
+from durable_research.workflows.run.research_run import ResearchRun
+from durable_research.workflows.strategies import Finished, Strategy
+
 from tests.toy.roles import SCOUT, SCRIBE, ScoutInput
-from workflows.phases.analysis import analyze
-from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import write_input
-from workflows.rules.sub_queries import plan_sub_queries
-from workflows.run.research_run import ResearchRun
-from workflows.strategies import Finished, Strategy
 
 UNITS = {"scouting": "scout", "looking": "look", "telling": "tell"}
 

@@ -61,7 +61,7 @@ from providers.storage.stored_records import Records, open_records
 T = TypeVar("T")
 Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
-TASK: Final = "providers.search.corpus.index:read_for_index"
+TASK: Final = f"{__package__}.index:read_for_index"
 INDEXED: Final = TypeAdapter(IndexedFile)
 FILES_AT_ONCE: Final = 8  # whose bytes are in memory: children open no files
 BATCH_FILES: Final = 32  # per transaction; a kill loses no more than one that is written and one that is read

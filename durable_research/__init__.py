@@ -1,0 +1,24 @@
+"""Deep research from Python: `await research("…", corpus="folder")`.
+
+What is named here is the interface for programs. Packages of strategies and search providers import what they extend
+from `durable_research.contracts`, `durable_research.workflows` and `durable_research.providers`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from durable_research import checkout  # noqa: F401  joins the folders beside this one; a wheel has them inside
+
+if TYPE_CHECKING:
+    from client.handle import ResearchClient, ResearchHandle
+
+_PLACES: Final = {"ResearchClient": ".client.handle", "ResearchHandle": ".client.handle"}
+
+__all__ = ["ResearchClient", "ResearchHandle"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on first use: workflow code and a command line must not pay for it."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name], __name__), name)
