@@ -16,10 +16,11 @@ from contracts.addresses import digest
 from contracts.evidence import CHOSEN_BY_OPERATOR, MAX_LINKS, PageList, SearchHit, SourceDetails
 from contracts.lenient import to_line
 from contracts.messages import ReadRecord, ReadRequest
+from contracts.names import OWN_SCHEMES
 from contracts.notebooks import SourceEntry
 from contracts.sentences import Message
 from providers.domains import Domains, domains_named
-from providers.errors import SourceUnreadable
+from providers.errors import ContentMissing, SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 from providers.storage.stored_notebooks import Notebooks
 
@@ -53,9 +54,48 @@ class ReadingActivities:
             if request.known_entry:
                 return await self._read_again(request, domains)
             request, hit = await self.notebooks.complete_read(request)
-            given = hit.document if hit else None
-            document = await self.reader.read(request.url, tenant=request.tenant, domains=domains, given=given)
-            return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
+            hit = hit or SearchHit(url=request.url, provider="")
+            known = None
+            if hit.archived:
+                known = await self.notebooks.read(hit.archived, SourceEntry)
+            document = None
+            if known is not None and not request.url.startswith(OWN_SCHEMES):
+                domains.check(request.url)
+                domains.check(known.url)
+                document = await self._archived_document(known, hit)
+            at = known.retrieved_at if document is not None and known is not None else None
+            if document is None:
+                document = await self.reader.read(
+                    request.url, tenant=request.tenant, domains=domains, given=hit.document
+                )
+            record = await self._archive(request, hit, document, at)
+            is_same = known is not None and known.text is not None and known.text.hash == record.text.hash
+            return record.with_fields(earlier=is_same)
+
+    async def _archived_document(self, known: SourceEntry, hit: SearchHit) -> ExtractedDocument | None:
+        """Return a page as an earlier run of the thread read it; None if its text is no longer in the store."""
+        if known.raw is None or known.text is None:
+            return None
+        pages = PageList()
+        try:
+            text = await self.content.get_text(known.text)
+            if hit.archived_pages is not None:
+                pages = PageList.read(await self.content.get_text(hit.archived_pages))
+        except ContentMissing:
+            return None
+        shared = ("url", "title", "language", "authors", "publisher", "published_at", "warnings", "reader", "links")
+        return ExtractedDocument(
+            **{name: getattr(known, name) for name in shared},
+            text=text,
+            raw=b"",
+            address=known.address,
+            media_type=known.media_type,
+            pages=pages.starts,
+            uncertain=pages.uncertain,
+            cached=True,
+            stored=(known.raw, known.text),
+            validators=known.validators,
+        )
 
     async def _read_again(self, request: ReadRequest, domains: Domains) -> ReadRecord:
         """Read a document, bypassing the caches; if its text is unchanged, return the record of the stored entry."""
@@ -71,10 +111,13 @@ class ReadingActivities:
         hit = SearchHit(url=request.url, provider="", **details | {"published_at": None})
         return await self._archive(request.with_fields(needs_title=True), hit, document)
 
-    async def _archive(self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument) -> ReadRecord:
+    async def _archive(
+        self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument, retrieved_at: str | None = None
+    ) -> ReadRecord:
         """Store a document's raw bytes and text; its own metadata takes precedence over the hit's.
 
-        Raises `SourceUnreadable` for a document without text.
+        `retrieved_at` is the time of reading, ISO 8601, of a document that an earlier run read. Raises
+        `SourceUnreadable` for a document without text.
         """
         if not document.text.strip():
             raise SourceUnreadable("no_text", Message("skip_document"))
@@ -104,7 +147,7 @@ class ReadingActivities:
             doi=hit.doi,
             published_at=_line(document.published_at, LABEL_CHARACTERS) or hit.published_at,
             address=document.address or hit.address,
-            retrieved_at=self.clock().isoformat(timespec="seconds"),
+            retrieved_at=retrieved_at or self.clock().isoformat(timespec="seconds"),
             media_type=media_type,
             quality_reason=judgement.reason,
             assessment=judgement.assessment,

@@ -24,15 +24,17 @@ from activities.searching import sources_to_offer
 from contracts import activities, failures, messages
 from contracts.agents import PrepareAgentRequest
 from contracts.canary import without_canary
-from contracts.evidence import DocumentRef, source_document
+from contracts.evidence import DocumentRef, SearchHit, source_document
+from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import HitsEntry, strip_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.parse_request import error_lines
-from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
-from contracts.resolved import MAX_CLOSEST_TITLES, MAX_SHOWN_TITLES, CorpusSnapshot, ResolvedResearch
+from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest, Turn
+from contracts.resolved import MAX_CLOSEST_TITLES, MAX_SHOWN_TITLES, MAX_TURNS, CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState, WorkState
 from contracts.state_changes import apply_change, json_digest, unpack_json
 from contracts.strategies import declaration, list_selectable
+from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Outcome, RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
@@ -40,6 +42,10 @@ from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12  # 96 bits cannot be guessed
+MAX_THREAD: Final = 50
+"""Runs of a thread whose evidence is offered, the latest ones."""
+TURN_CHARACTERS: Final = 2_000
+"""Of what a planner is shown of an answer further up in the thread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,18 +213,53 @@ class RecordsActivities:
             ) from None
 
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
-        """Return the earlier run with its sources. Raises `RunRefused` if there is no such run."""
-        state = await self._load_state(followed)
-        if state is None or state.work.resolved is None or state.work.resolved.tenant != resolved.tenant:
+        """Return the earlier run with the sources of its thread. Raises `RunRefused` if there is no such run."""
+        thread = await self._load_thread(resolved.tenant, followed)
+        if not thread:
             raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
-        hits = sources_to_offer(await self.notebooks.complete_state(state), resolved)
+        states = [await self.notebooks.complete_state(state) for state in thread.values()]
+        latest, above = states[0], states[1:]
+        hits = await self._without_removed(sources_to_offer(states, resolved))
         return FollowUp(
             research_id=followed,
-            query=state.work.resolved.query,
-            summary=(state.work.result.summary if state.work.result else state.work.plan.brief)[:SUMMARY_CHARACTERS],
+            query=latest.resolution.query,
+            summary=summary_of(latest),
+            thread=list(thread)[:0:-1],
+            turns=[turn_of(state) for state in above[: MAX_TURNS - 1]][::-1],
+            answered=sum(bool(state.evidence.findings) for state in states),
             entry=await self.notebooks.write(HitsEntry(hits=hits)) if hits else "",
             sources=len(hits),
         )
+
+    async def _load_thread(self, tenant: str, followed: str) -> dict[str, ResearchState]:
+        """Return the stored runs of a thread by id, from the one that is followed to the first one.
+
+        Empty without a stored run of that id. Deleted runs, those of others and damaged ones above it are passed over.
+        """
+        thread: dict[str, ResearchState] = {}
+        due = [followed]
+        for research_id in due:
+            try:
+                state = await self._load_state(research_id)
+            except (ContentCorrupt, ValidationError):
+                if research_id == followed:
+                    raise
+                state = None
+            if state is None or state.work.resolved is None or state.work.resolved.tenant != tenant:
+                if research_id == followed:
+                    return {}
+                continue
+            thread[research_id] = state
+            if (earlier := state.work.resolved.follow_up) is not None and len(due) < MAX_THREAD:
+                # A run that follows another names all above it, so that one deleted in between ends no thread.
+                above = [earlier.research_id, *reversed(earlier.thread)]
+                due += [name for name in above if name not in due][: MAX_THREAD - len(due)]
+        return thread
+
+    async def _without_removed(self, hits: list[SearchHit]) -> list[SearchHit]:
+        """Return the sources without documents that their corpus no longer has."""
+        kept = [hit for hit in hits if not hit.url.startswith(CORPUS_SCHEME) or await self.corpora.has(hit.url)]
+        return [hit.with_fields(rank=rank) for rank, hit in enumerate(kept, start=1)]
 
     async def _canary(self, resolved: ResolvedResearch) -> str:
         """Return the canary of an earlier start of this run, so that its paid answers still match, or a new one.
@@ -335,6 +376,18 @@ async def changed_state(
     if json_digest(after) != change.digest:
         raise other_session
     return await notebooks.with_entry_texts(after)
+
+
+def summary_of(state: ResearchState) -> str:
+    """Return the summary of a run's report; without a report, the brief of its plan."""
+    return (state.work.result.summary if state.work.result else state.work.plan.brief)[:SUMMARY_CHARACTERS]
+
+
+def turn_of(state: ResearchState) -> Turn:
+    """Return a question of a thread with the summary of its answer and its first statements, for a planner."""
+    found = "; ".join(finding.statement for finding in state.evidence.findings)
+    answer = " ".join(filter(None, [summary_of(state), found and f"Found: {found}"]))
+    return Turn(question=state.resolution.query, answer=shorten(answer, TURN_CHARACTERS))
 
 
 def _parse(request_json: str) -> ResearchRequest:

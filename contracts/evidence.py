@@ -292,6 +292,11 @@ class SearchHit(SourceDetails):
     """SHA-256 of the text that `sections` refer to."""
     document: DocumentRef | None = None
     """The document itself, if its server sent it with the hit."""
+    archived: str = ""
+    """Hash of the stored entry of an earlier read, by a run of the same thread; empty if there is none. Histories of
+    earlier versions lack it."""
+    archived_pages: DocumentRef | None = None
+    """Page list of that read; None if the document has no pages."""
     entries: list[str] = []
     """Hashes of the stored entries with its details; empty if they are inline."""
 
@@ -303,8 +308,11 @@ def join_hits(first: SearchHit, second: SearchHit) -> SearchHit:
         **{name: getattr(second, name) for name in missing},
         "entries": list(dict.fromkeys([*first.entries, *second.entries])),
     }
-    if not first.sections and canonical_url(first.url) == canonical_url(second.url):
-        update |= {"sections": second.sections, "content_hash": second.content_hash}
+    if canonical_url(first.url) == canonical_url(second.url):
+        if not first.sections:
+            update |= {"sections": second.sections, "content_hash": second.content_hash}
+        if not first.archived:
+            update |= {"archived": second.archived, "archived_pages": second.archived_pages}
     return first.model_copy(update=update)
 
 
@@ -415,6 +423,8 @@ class Source(ReadDetails):
     pages: DocumentRef | None = None
     """Start offsets of its pages or slides, stored as a JSON list; None if it has none."""
     analyzed: bool = False
+    earlier: bool = False
+    """True if a run above this one in its thread had archived the same text. States of earlier versions lack it."""
     found_quality: Quality | None = None
     """Quality by rules, if the analyzer has changed `quality`; else None."""
     best_quality: Quality = Quality.HIGH
@@ -444,6 +454,7 @@ class Source(ReadDetails):
             quality_reason=record.quality_reason,
             best_quality=record.best_quality,
             entry=record.entry,
+            earlier=record.earlier,
             status=SourceStatus.FULL,
         )
 

@@ -120,7 +120,7 @@ class SearchRequest(RunRequest, OutgoingRequest):
     language: str | None = None
     published_to: str | None = None
     earlier_entry: str = ""
-    """Hash of the stored entry with an earlier run's sources, offered by the provider `earlier`."""
+    """Hash of the stored entry with the sources of the thread above, offered by the provider `earlier`."""
     titled: int = 50
     """Number of hits returned with titles; the others are read only in place of failed ones."""
     snippet_characters: int = 0
@@ -213,6 +213,8 @@ class ReadRecord(CompactModel):
     best_quality: Quality = Quality.HIGH
     cached: bool = False
     """True for a cache hit: no site got a request."""
+    earlier: bool = False
+    """True if a run above this one in its thread had archived the same text. Histories of earlier versions lack it."""
     entry: str | None = None
     """Hash of its stored entry; None if all is inline."""
 

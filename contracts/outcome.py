@@ -256,6 +256,13 @@ class Counts(Contract):
     evidence: int = 0
     """All passages, cited or not."""
     passages_cited: int = 0
+    sources_offered: int = 0
+    """Sources that earlier questions of the thread had archived; 0 for a question that follows none. Histories of
+    earlier versions lack this and the next two."""
+    sources_earlier: int = 0
+    """Those of `sources` whose text an earlier question of the thread had archived."""
+    passages_earlier: int = 0
+    """Those of `passages_cited` that come from such a text."""
     gaps_open: int = 0
     gaps: int = 0
     queries_failed: int = 0

@@ -102,6 +102,8 @@ class ReportSource(SourceDetails):
     provider: str = ""
     analyzed: bool = False
     cited: bool = False
+    earlier: bool = False
+    """Whether an earlier question of the thread had archived this text."""
     query_ids: BoundedList[str] = []
 
 

@@ -291,20 +291,27 @@ def _day(text: str, month: int, day: int) -> str:
 
 
 EARLIER_PROVIDER: Final = "earlier"
-"""Name of the provider that offers an earlier run's sources."""
+"""Name of the provider that offers the sources of the thread above a run."""
 SUMMARY_CHARACTERS: Final = 4_000
 
 
 class FollowUp(Contract):
-    """The earlier run of a follow-up question."""
+    """The earlier run of a follow-up question, and the thread above it, which runs of earlier versions lack."""
 
     research_id: str
     query: str
     summary: str = ""
     """Summary of its report, for the planner."""
+    thread: list[str] = []
+    """Ids of the runs above it in the thread, the first question first."""
+    turns: list[Turn] = []
+    """Questions of these runs with what was found on each, oldest first, for the planner."""
+    answered: int = 1
+    """Number of runs of the thread whose evidence is offered."""
     entry: str = ""
-    """Hash of the stored entry with its sources as hits; empty if this run can use none."""
+    """Hash of the stored entry with the sources of these runs as hits; empty if this run can use none."""
     sources: int = 0
+    """Number of sources offered."""
 
 
 def run_memo(request: ResearchRequest) -> dict[str, Any]:

@@ -141,6 +141,8 @@ class CorpusSnapshot(Contract):
     overview: CorpusOverview = CorpusOverview()
 
 
+MAX_TURNS: Final = 5
+"""Earlier questions that a planner is shown, the latest ones."""
 MAX_CLOSEST_TITLES: Final = 28
 """Documents that fit the question, as named to roles that choose searches."""
 MAX_SHOWN_TITLES: Final = 40
@@ -332,7 +334,8 @@ class ResolvedResearch(SharedSettings):
         """Return earlier questions and answers for a planner, from the request and from the followed run."""
         if self.follow_up is None:
             return self.context
-        return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
+        latest = Turn(question=self.follow_up.query, answer=self.follow_up.summary)
+        return [*self.context, *self.follow_up.turns, latest][-MAX_TURNS:]
 
     @property
     def private_providers(self) -> list[str]:

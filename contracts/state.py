@@ -447,16 +447,25 @@ class ResearchState(BaseModel):
 
     def counts(self) -> Counts:
         """Count the current contents of the state."""
+        readable = self.evidence.readable_sources()
+        earlier = {source.id for source in readable if source.earlier}
+        cited = set(self.evidence.draft_citations)
+        offered = self.work.resolved.follow_up if self.work.resolved else None
         return Counts(
             iterations=self.work.iteration,
             sub_queries=len(self.work.plan.sub_queries),
-            sources=len(self.evidence.readable_sources()),
+            sources=len(readable),
             sources_cited=len({citation.source_id for citation in self.evidence.citations}),
             not_fetched=len(self.evidence.sources) - len(self.evidence.fetched_sources()) + len(self.not_fetched()),
             duplicates=self.evidence.duplicates,
             findings=len(self.evidence.findings),
             evidence=len(self.evidence.passages),
-            passages_cited=len(set(self.evidence.draft_citations)),
+            passages_cited=len(cited),
+            sources_offered=offered.sources if offered else 0,
+            sources_earlier=len(earlier),
+            passages_earlier=sum(
+                item.source_id in earlier for key, item in self.evidence.passages.items() if key in cited
+            ),
             gaps_open=len(self.evidence.unaddressed_gaps()),
             gaps=len(self.evidence.gaps),
             queries_failed=sum(query.status is NodeStatus.FAILED for query in self.searches()),

@@ -27,6 +27,7 @@ from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, CLARIFIER, PLANNER, SYNTHESIZER, RoleSpec
 from contracts.summaries import SUMMARIZER
 from contracts.supervisor_roles import REFINER, SUPERVISOR
+from contracts.thread_roles import ARCHIVIST
 from contracts.tokens import TokenShare
 from contracts.tree_sizes import tree_calls
 from contracts.vocabulary import EngineKind, JudgeMode, ReportSection, ThinkMode, Tier
@@ -131,7 +132,7 @@ def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
     """Return the distinct roles of all strategies, and those shared by every strategy."""
     declared = list_declared()
     roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
-    roles += [CLARIFIER, *CLOSING_ROLES, SUMMARIZER]
+    roles += [CLARIFIER, ARCHIVIST, *CLOSING_ROLES, SUMMARIZER]
     return tuple({role.name: role for role in roles}.values())
 
 

@@ -173,6 +173,9 @@ class Corpora(SearchProvider, Protocol):
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the skipped files with reasons."""
 
+    async def has(self, url: str) -> bool:
+        """Return whether a corpus still has the document `corpus:NAME/relative/path`; false without such a corpus."""
+
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 

@@ -160,7 +160,9 @@ async def _search(stores: _Stores) -> list[Activity]:
     providers: dict[str, SearchProvider] = {library.name: library}
     for name, provider in web.items():
         providers[name] = SharedSearch(provider, f"search/{name}", stores.limiter, cache, prices.get(name))
-    searching = SearchingActivities(providers, partial(find_unreachable, web), stores.files.notebooks)
+    searching = SearchingActivities(
+        providers, partial(find_unreachable, web), stores.files.notebooks, stores.files.content
+    )
     return [searching.check_providers, searching.search]
 
 

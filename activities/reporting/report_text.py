@@ -13,7 +13,7 @@ from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source,
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
 from contracts.report_updates import REPORTER
-from contracts.request import EARLIER_PROVIDER, Verify
+from contracts.request import Verify
 from contracts.resolved import Estimate, rounded
 from contracts.sentences import why_stopped
 from contracts.strategies import list_declared, writer_engine
@@ -277,11 +277,19 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     notes = [note for note in inputs.state.people.guidance if note.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', note.origin)}: “{note.text}”" for note in notes]:
         yield _fact(say, "guidance", items)
-    offered = any(record.provider == EARLIER_PROVIDER for record in inputs.state.evidence.query_ledger)
-    if offered and (earlier := resolved.follow_up):
-        reused = sum(source.provider == EARLIER_PROVIDER for source in inputs.state.evidence.readable_sources())
-        sources = say.count("source", earlier.sources)
-        yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=reused)
+    if (earlier := resolved.follow_up) is not None and earlier.sources:
+        cited = [item.source for item in inputs.cited for _ in item.passages]
+        read = inputs.state.evidence.readable_sources()
+        yield _fact(
+            say,
+            "follows",
+            id=earlier.research_id,
+            query=earlier.query,
+            sources=say.count("source", earlier.sources),
+            cited=len(cited),
+            earlier=sum(source.earlier for source in cited),
+            new=sum(not source.earlier for source in read),
+        )
 
 
 def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from contracts.addresses import normalized_text
 from contracts.evidence import source_voice, supported_confidence
-from contracts.plan import OTHER_FORM
+from contracts.plan import OTHER_FORM, PlanNode
 from contracts.recursive_roles import ExtractInput, ExtractorAnswer
 from contracts.report_updates import Operation, ReporterAnswer, UpdateInput
 from contracts.roles import (
@@ -19,9 +19,13 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.texts import shorten
+from contracts.thread_roles import RecallAnswer, RecallInput
 from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking, SourceWords
 from providers.text import KNOWN_LANGUAGES, has_stem_of, language_data, meaning_words, sentence_spans, subject_keys
 
+RECALL_FLOOR: Final = 0.8
+"""Weighted share of a question's words that a passage of the thread must have, for nothing to be searched for it: twice
+what a shown passage needs, because a search finds what the thread lacks."""
 FIRST_PASSAGES: Final = 10
 MORE_PASSAGES: Final = 10
 STATEMENT_CHARACTERS: Final = 600
@@ -56,6 +60,24 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
             description = f"No passage matches enough of “{text}”."
             gaps.append(ProposedGap(description=description, priority=2, sub_query=number))
     return AnalyzerAnswer(findings=findings, gaps=gaps)
+
+
+def recall(task: RecallInput, documents: Mapping[str, str]) -> RecallAnswer:
+    """Name the questions of which one archived passage has nearly all words; a question of one word is searched for."""
+    queries = [PlanNode(id=gap.id, text=str(gap.description)) for gap in task.gaps]
+    if not queries:
+        return RecallAnswer()
+    analysis = AnalyzeInput(
+        sub_query=queries[0], sources=task.read_sources, language=task.language, exclude=task.exclude
+    )
+    source_words = SourceWords.of(analysis, documents)
+    answered = []
+    for number, query in enumerate(queries, start=1):
+        ranking = Ranking(analysis, source_words, query.text)
+        best = max((passage.coverage for passage in ranking.passages()), default=0.0)
+        if len(ranking.question.weights) > 1 and best >= RECALL_FLOOR:
+            answered.append(number)
+    return RecallAnswer(answered=answered)
 
 
 def extract(task: ExtractInput, documents: Mapping[str, str]) -> ExtractorAnswer:

@@ -13,6 +13,7 @@ from contracts import roles as inputs
 from contracts.checking_roles import ReviewInput
 from contracts.report_updates import UpdateInput
 from contracts.supervisor_roles import RefineInput, ReflectInput
+from contracts.thread_roles import RecallInput
 from contracts.tool_turns import ToolTurnInput, Transcript
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
@@ -31,6 +32,7 @@ ROLE_FUNCTIONS: Final[Mapping[type[inputs.RoleInput], RoleFunction]] = {
     inputs.PlanInput: _without_documents(roles.plan),
     ReflectInput: _without_documents(roles.reflect),
     RefineInput: _without_documents(roles.refine),
+    RecallInput: brief.recall,
     reflective.ClassifyInput: _without_documents(roles.classify),
     reflective.InvestigateInput: _without_documents(roles.investigate),
     reflective.PlanStepsInput: _without_documents(roles.plan_steps),

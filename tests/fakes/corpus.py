@@ -75,6 +75,16 @@ class MemoryCorpus:
         self.found: dict[str, str] = {}
         """Address of each hit that a search gave → its title."""
 
+    def add(self, documents: Mapping[str, str]) -> None:
+        """Add documents, as a folder that somebody writes to."""
+        self._documents |= documents
+        self._stems = {path: Counter(stems(text)) for path, text in self._documents.items()}
+
+    def remove(self, path: str) -> None:
+        """Remove a document."""
+        del self._documents[path]
+        del self._stems[path]
+
     async def search(self, request: SearchRequest) -> SearchResponse:
         self.searches.append(request.text)
         terms = question_stems(request.text)
@@ -133,3 +143,6 @@ class MemoryCorpus:
 
     async def skipped(self, name: str) -> list[SkippedFile]:
         return []
+
+    async def has(self, url: str) -> bool:
+        return url.partition("/")[2] in self._documents

@@ -14,6 +14,7 @@ ANSWERS = {
     "clarifier": (model_work, "clarification"),
     "planner": (model_work, "plan"),
     "scout": (model_work, "plan"),
+    "archivist": (model_work, "recall"),
     "refiner": (model_work, "refinement"),
     "supervisor": (model_work, "reflection"),
     "coordinator": (reflective_work, "classification"),

@@ -205,6 +205,14 @@ def update(prompt: str) -> dict[str, Any]:
     return {"operations": [{"kind": "append", "anchor": 0, "text": " ".join(lines)}] if lines else []}
 
 
+RECALL_LINE = re.compile(r"^\W*(\d+)\. .+ \(passages [\d, ]+\)$", re.MULTILINE)
+
+
+def recall(prompt: str) -> dict[str, Any]:
+    """Every question with a passage is answered."""
+    return {"answered": [int(number) for number in RECALL_LINE.findall(without_signs(prompt))]}
+
+
 def refinement(prompt: str) -> dict[str, Any]:
     """Every gap can be closed; another iteration is wanted while one remains."""
     gaps = [(match["id"], match["description"].strip()) for match in GAP_LINE.finditer(without_signs(prompt))]

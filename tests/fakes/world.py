@@ -143,7 +143,7 @@ class World:
         records = RecordsActivities(
             self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
         )
-        searching = SearchingActivities(self.providers, all_reachable, self.notebooks)
+        searching = SearchingActivities(self.providers, all_reachable, self.notebooks, self.content)
         reading = ReadingActivities(
             RoutedReader(self.corpus, self.web), self.content, judge, self.notebooks, lambda: READ_AT
         )

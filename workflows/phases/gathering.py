@@ -202,7 +202,14 @@ class Gathering:
         questions = None
         if hit.provider == NAMED:
             questions = [query.text for query in self._sub_queries]
-        fields = {"hit_entries": hit.entries, "needs_title": not hit.title, "patience_seconds": patience}
+        entries = list(hit.entries)
+        if entries and run.resolved.follow_up is not None and run.resolved.follow_up.entry:
+            entries.append(run.resolved.follow_up.entry)  # the text of a page that the thread above has archived
+        fields = {
+            "hit_entries": list(dict.fromkeys(entries)),
+            "needs_title": not hit.title,
+            "patience_seconds": patience,
+        }
         request = _read_request(run, identity, canonical_url(hit.url), questions, **fields)
         async with self._reads_at_once:
             remaining = run.clock.remaining_work_seconds()

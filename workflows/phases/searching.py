@@ -15,10 +15,12 @@ from contracts.evidence import QueryRecord, SearchHit, join_hits, keys_of
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
-from contracts.plan import PlanNode
+from contracts.plan import OTHER_FORM, PlanNode
 from contracts.request import EARLIER_PROVIDER, SearchPolicy, SourceType, published_between
+from contracts.roles import SourceExtract
 from contracts.sentences import Message
 from contracts.texts import shorten
+from contracts.thread_roles import ARCHIVIST, RecallInput
 from contracts.vocabulary import AgentRole
 from workflows.rules.sub_queries import find_asked, query_record
 from workflows.run.budget import account
@@ -47,8 +49,6 @@ PERMANENT_FAILURES: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNA
 
 Service = tuple[str, SourceType]
 """One provider for one type of source."""
-EARLIER_RUN: Final[Service] = (EARLIER_PROVIDER, SourceType.WEB)
-"""The sources of the run that this one follows up, offered before all others."""
 
 
 @dataclass
@@ -105,6 +105,16 @@ class Answers:
         return _named({name: failures.EXPLANATIONS.get(reason, reason) for name, reason in self.errors.items()})
 
 
+@dataclass
+class Recalled:
+    """The sources of the thread above a run that fit its sub-queries, offered before all searches."""
+
+    answers: dict[str, Answers] = field(default_factory=dict)
+    """By sub-query; only those with sources that the run has not read yet."""
+    answered: set[str] = field(default_factory=set)
+    """Ids of the sub-queries that these sources answer, so that nothing is searched for them."""
+
+
 def _named(errors: Mapping[str, str]) -> str:
     """Return the errors of providers in one line: the only one, or each with its name."""
     if len(errors) == 1:
@@ -129,9 +139,10 @@ class Searching:
             elif choice.available:
                 supported = [kind for kind in resolved.search.source_types if kind in choice.source_types]
                 self._services += [(choice.name, source_type) for source_type in supported]
-        self._follows = (
-            resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.work.iteration == 1
-        )
+        self._sub_queries = sub_queries
+        self._thread = resolved.follow_up.entry if resolved.follow_up else ""
+        """Hash of the entry with the sources of the thread above this run; empty: there are none."""
+        self._recalling: asyncio.Task[Recalled] | None = None
         self._failed: dict[str, set[str]] = {}
         """Provider → ids of the sub-queries for which it failed."""
 
@@ -148,7 +159,14 @@ class Searching:
         remaining = run.clock.remaining_work_seconds()
         # One provider with two source types is still a single provider, which nothing replaces.
         patience = None if len({name for name, _ in self._services}) == 1 else PATIENCE_SECONDS
+        recalled = await self._recall()
+        earlier = recalled.answers.get(query.id)
+        if earlier is not None and query.id in recalled.answered:
+            run.note("status", f"answered by what the thread has read: {query.text}", level="info")
+            return earlier
         answers = await self._search_once(query, patience)
+        if earlier is not None:
+            return Answers.of([earlier, answers])
         while patience is not None and answers.is_outage and remaining > patience:
             run.note("status", f"no search provider answers: trying again: {query.text}", level="warning")
             remaining = remaining - patience
@@ -169,8 +187,6 @@ class Searching:
         else:
             types = dict.fromkeys(source_type for _, source_type in usable)
             chains = [[service for service in usable if service[1] is source_type] for source_type in types]
-        if self._follows:
-            chains = [[EARLIER_RUN], *chains]
 
         async def ask_chain(chain: list[Service]) -> Answers:
             parts: list[Answers] = []
@@ -181,8 +197,6 @@ class Searching:
             return Answers.of(parts)
 
         parts = await asyncio.gather(*map(ask_chain, chains))
-        if self._follows and not parts[0].has_hits:
-            parts = parts[1:]  # an earlier run without a matching source is not a provider's answer
         answers = Answers.of(parts)
         for name, error in answers.failures:
             if answers.responses or not is_outage(error):
@@ -194,13 +208,54 @@ class Searching:
         if len(answers.responses) == 1:
             return answers.responses[0]
         names = [name for name, _ in self._services]
-        if self._follows:
+        if self._thread:
             names.append(EARLIER_PROVIDER)
         corpus = next((one for one in answers.responses if one.documents_searched is not None), answers.responses[0])
         return corpus.with_fields(
             provider="+".join(dict.fromkeys(response.provider for response in answers.responses)),
             hits=merge_hits(answers.responses, max(map(self._max_hits, names), default=0)),
         )
+
+    # --- what the thread has read ----------------------------------------------------------------------------------
+    async def _recall(self) -> Recalled:
+        """Return what the thread above the run offers, asked for once for all sub-queries of the gathering."""
+        if not self._thread:
+            return Recalled()
+        if self._recalling is None:
+            self._recalling = asyncio.ensure_future(self._ask_thread())
+        return await self._recalling
+
+    async def _ask_thread(self) -> Recalled:
+        """Search the archived texts of the thread for each sub-query, and ask which of them they answer.
+
+        Sources that the run has read already are not offered again. Raises as `ResearchRun.ask` does.
+        """
+        run = self._run
+        forms = {query.id for query in self._sub_queries if query.facet == OTHER_FORM}
+        known = {key for source in run.state.evidence.fetched_sources().values() for key in keys_of(source)}
+        due = [query for query in self._sub_queries if not run.contains_canary(query.text)]
+        found = await asyncio.gather(*(self._ask(query, EARLIER_PROVIDER, SourceType.WEB, None) for query in due))
+        recalled = Recalled()
+        archived: dict[str, None] = {}
+        asked: list[PlanNode] = []
+        for query, answers in zip(due, found, strict=True):
+            hits = [hit for response in answers.responses for hit in response.hits if not known & set(keys_of(hit))]
+            if not hits:  # a thread without a matching source is not a provider's answer
+                continue
+            recalled.answers[query.id] = answers
+            archived |= dict.fromkeys(hit.archived for hit in hits if hit.archived)
+            if query.id not in forms:
+                asked.append(query)
+        if asked and archived:
+            request = RecallInput.of(
+                [(query.id, query.text) for query in asked],
+                read_sources=[SourceExtract(entry=entry) for entry in archived],
+            )
+            output = await run.ask(ARCHIVIST, f"recall/{asked[0].id}", request)
+            recalled.answered = {asked[number - 1].id for number in output.answered}
+            if recalled.answered == {query.id for query in due} - forms:
+                recalled.answered |= forms  # the words of the question in another form ask for nothing else
+        return recalled
 
     # --- one search ------------------------------------------------------------------------------------------------
     async def _ask(self, query: PlanNode, provider: str, source_type: SourceType, patience: float | None) -> Answers:
@@ -224,8 +279,9 @@ class Searching:
                 failures=[(provider, error)],
             )
         run.state.evidence.note_entry(response.entry)
-        usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
-        account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
+        if provider != EARLIER_PROVIDER:  # nothing is asked of anybody
+            usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
+            account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
         if response.entry is not None:
             # The activity returns provider and entry once for all hits, and ranks as list order.
             hits = [
@@ -284,7 +340,7 @@ class Searching:
             text=query.text,
             max_results=self._max_hits(provider),
             source_type=source_type,
-            earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER_PROVIDER else "",
+            earlier_entry=self._thread if provider == EARLIER_PROVIDER else "",
             titled=self._max_hits(provider) if self._titled else resolved.limits.max_sources_per_query,
             snippet_characters=SNIPPET_CHARACTERS if self._titled else 0,
             questions=self._questions,

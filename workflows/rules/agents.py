@@ -133,12 +133,12 @@ SHARED_FIELDS: Final = (
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
     """Return the part of a run's request that an agent gets, with its task as the question.
 
-    From an earlier run it gets the sources, not the question.
+    From the thread above the run it gets the sources, not the questions.
     """
     earlier = resolved.follow_up
     return ResolvedResearch(
         **{name: getattr(resolved, name) for name in SHARED_FIELDS},
-        follow_up=earlier.with_fields(query="", summary="") if earlier else None,
+        follow_up=earlier.with_fields(query="", summary="", turns=[]) if earlier else None,
         query=task.text,
         delegated=True,
         strategy=task.strategy,

@@ -25,7 +25,15 @@ from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot, SkippedFile
 from contracts.sentences import Message
-from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, ProcessStalled, ProviderError, SourceUnreadable
+from providers.errors import (
+    ContentCorrupt,
+    ContentMissing,
+    CorpusUnknown,
+    InvalidCall,
+    ProcessStalled,
+    ProviderError,
+    SourceUnreadable,
+)
 from providers.interfaces import ExtractedDocument, Progress
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable, extract_in_child
@@ -194,6 +202,16 @@ class CorpusLibrary:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
         return await look_up(await self._index(name), IndexReader.skipped, [])
 
+    async def has(self, url: str) -> bool:
+        """Return whether the document `corpus:NAME/path` is in its folder and belongs to the corpus."""
+        try:
+            name, address = split_url(url)
+            definition = self.definition(name)
+            path = address_path(address)
+        except (CorpusUnknown, SourceUnreadable):
+            return False
+        return definition.selects(path) and await asyncio.to_thread((definition.path / path).is_file)
+
     async def warnings(self, name: str) -> list[tuple[str, str]]:
         """Return path and warning of each document that could not be read to the last word. Raises `CorpusUnknown`."""
         return await look_up(await self._index(name), IndexReader.warnings, [])
@@ -291,6 +309,15 @@ class PublishedLibrary(CorpusLibrary):
             raise SourceUnreadable("not_found", "the corpus has no such document")
         document, text = entry
         return ExtractedDocument(url=document_url(name, path), text=text, raw=text.encode(), **document.facts.facts())
+
+    async def has(self, url: str) -> bool:
+        """Return whether the document `corpus:NAME/path` is in the published index."""
+        try:
+            name, address = split_url(url)
+            path = path_address(address_path(address))
+            return await look_up(await self._index(name), lambda index: index.document(path), None) is not None
+        except (CorpusUnknown, SourceUnreadable, ContentMissing):
+            return False
 
     def _files(self, name: str) -> ObstoreContentStore:
         """Return the store of one corpus's index files, which no other corpus shares."""

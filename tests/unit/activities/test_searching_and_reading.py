@@ -87,7 +87,8 @@ async def failed(call: Awaitable[Any]) -> ApplicationError:
 
 
 def searching(given: Any, notebooks: Notebooks | None = None) -> SearchingActivities:
-    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or Notebooks(MemoryStore()))
+    store = MemoryStore()
+    return SearchingActivities({"shelf": Shelf(given)}, all_reachable, notebooks or Notebooks(store), store)
 
 
 async def test_hits_are_returned_by_reference() -> None:

@@ -241,7 +241,7 @@ async def test_activities_refuse_what_has_no_permission() -> None:
     async def asked(*_: object) -> Any:
         raise AssertionError("somebody was asked")
 
-    searching = SearchingActivities({}, asked, None)  # type: ignore[arg-type]
+    searching = SearchingActivities({}, asked, None, None)  # type: ignore[arg-type]
     reading = ReadingActivities(None, None, asked, None)  # type: ignore[arg-type]
     for work, argument in (
         (searching.search, SearchRequest(research_id="r", operation="o", provider="p", text="x")),
