@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -57,7 +58,8 @@ class ReadingActivities:
             hit = hit or SearchHit(url=request.url, provider="")
             known = None
             if hit.archived:
-                known = await self.notebooks.read(hit.archived, SourceEntry)
+                with suppress(ContentMissing):  # the run that had read it may be deleted since
+                    known = await self.notebooks.read(hit.archived, SourceEntry)
             document = None
             if known is not None and not request.url.startswith(OWN_SCHEMES):
                 domains.check(request.url)

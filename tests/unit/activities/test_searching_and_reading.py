@@ -19,6 +19,7 @@ from providers import errors
 from providers.domains import ANYWHERE, Domains
 from providers.interfaces import ExtractedDocument
 from providers.storage.stored_notebooks import Notebooks
+from tests.fakes import states
 from tests.fakes.world import all_reachable
 from tests.unit.activities.scripted import SOURCE, URL, MemoryStore, environment
 
@@ -212,3 +213,84 @@ async def test_a_document_is_read_again_by_its_stored_entry() -> None:
     changed, fresh = await read(document(text="Other text", title="New"), content, known_entry=first.entry)
     assert changed.text != first.text
     assert (changed.title, fresh.title, fresh.authors, fresh.validators) == ("New", "New", ["A. Writer"], None)
+
+
+# --- what the thread above a run has archived -------------------------------------------------------------------------
+PAGE = "https://docs.example/vacuum"
+
+
+def page(**changes: Any) -> ExtractedDocument:
+    return document(**{"url": PAGE, **changes})
+
+
+async def _offered(store: MemoryStore, entry: str, text: DocumentRef, pages: DocumentRef | None = None) -> list[str]:
+    """The entries of a search that found a page which an earlier run of the thread has archived."""
+    notebooks = Notebooks(store)
+    resolved = await notebooks.write(states.resolved(tenant="default", web=True))
+    hit = SearchHit(url=PAGE, title="Vacuum", provider="earlier", rank=1)
+    archived = hit.with_fields(archived=entry, archived_pages=pages, content_hash=text.hash)
+    found = await notebooks.write(
+        HitsEntry(questions=["vacuum"], date="2026-11-21", resolved_entry=resolved, hits=[hit])
+    )
+    return [found, await notebooks.write(HitsEntry(hits=[archived]))]
+
+
+async def test_a_page_of_the_thread_is_not_fetched_again() -> None:
+    """Its archived text, its own facts and the day of its reading are used; no site is asked."""
+    store = MemoryStore()
+    pages = [0, 4]
+    first, known = await read(page(pages=pages, authors=["A. Writer"], links=["https://a.example/"]), store, url=PAGE)
+    entries = await _offered(store, first.entry or "", first.text, first.pages)
+    record, entry = await read(AssertionError("a site was asked"), store, url=PAGE, hit_entries=entries)
+    assert record.earlier
+    assert record.cached
+    assert (record.text, record.content_hash, record.pages) == (first.text, first.content_hash, first.pages)
+    assert (entry.authors, entry.links, entry.retrieved_at) == (
+        ["A. Writer"],
+        ["https://a.example/"],
+        known.retrieved_at,
+    )
+
+
+async def test_a_page_whose_archived_text_is_gone_or_no_longer_allowed_is_not_taken_from_the_thread() -> None:
+    """It is read from its site, where the request allows that; the same text counts as the thread's, another does not."""
+    store = MemoryStore()
+    first, _ = await read(page(), store, url=PAGE)
+    entries = await _offered(store, first.entry or "", first.text)
+    await store.delete(first.text)
+    other, _ = await read(page(text="Another text"), store, url=PAGE, hit_entries=entries)
+    assert not other.earlier
+    same, _ = await read(page(), store, url=PAGE, hit_entries=entries)
+    assert same.earlier
+    denied = states.resolved(tenant="default", web=True).search.with_fields(domains_deny=["docs.example"])
+    notebooks = Notebooks(store)
+    resolved = await notebooks.write(states.resolved(search=denied))
+    hit = SearchHit(url=PAGE, title="Vacuum", archived=first.entry or "", content_hash=first.text.hash)
+    refused = await notebooks.write(HitsEntry(date="2026-11-21", resolved_entry=resolved, hits=[hit]))
+    assert (await failed(read(page(), store, url=PAGE, hit_entries=[refused]))).type == failures.SOURCE_UNREADABLE
+
+
+async def test_passages_of_the_thread_are_ranked_by_its_archived_texts() -> None:
+    """A source is offered for what its text says, with the place; one without a fitting passage, or text, is not."""
+    store = MemoryStore()
+    texts = {
+        "https://a.example/": "# Locks\n\nA table lock is held until the end of the transaction that has taken it.",
+        "https://b.example/": "# Vacuum\n\nDead rows are removed by vacuum, which leaves their space to later rows.",
+    }
+    hits = [
+        SearchHit(
+            url=url, title="T", rank=rank, content_hash=(await store.put_text(text)).hash, archived="sha256:" + "0" * 64
+        )
+        for rank, (url, text) in enumerate(texts.items(), start=1)
+    ]
+    hits.append(SearchHit(url="https://c.example/", title="Vacuum rows", rank=3, content_hash="sha256:" + "1" * 64))
+    notebooks = Notebooks(store)
+    entry = await notebooks.write(HitsEntry(hits=hits))
+    activities = SearchingActivities({}, all_reachable, notebooks, store)
+    request = asked("earlier").with_fields(text="How does vacuum remove dead rows?", earlier_entry=entry)
+    found = await environment().run(activities.search, request)
+    [hit] = found.hits
+    assert (hit.url, hit.archived) == ("https://b.example/", hits[1].archived)
+    [stored] = (await notebooks.read(found.entry or "", HitsEntry)).hits
+    text = texts["https://b.example/"]
+    assert text[stored.sections[0].start : stored.sections[0].end].startswith("Dead rows are removed")
