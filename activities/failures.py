@@ -40,6 +40,7 @@ class Area:
 MODELS: Final = Area(failures.MODEL_UNAVAILABLE, failures.MODEL_REJECTED, failures.MODEL_REJECTED)
 SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED, failures.SEARCH_NOT_CONFIGURED)
 READING: Final = Area(failures.SOURCE_UNAVAILABLE, failures.SOURCE_UNREADABLE, failures.SOURCE_UNREADABLE)
+NOTIFYING: Final = Area(failures.NOTICE_UNDELIVERED, failures.NOTICE_REFUSED, failures.NOTICE_REFUSED)
 RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED, failures.REFUSED)
 
 

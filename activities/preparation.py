@@ -90,6 +90,7 @@ class ResearchConfiguration:
     tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""
+    notices: list[str] | None = None  # the texts in notices of a run; None: there are none
     collection: str = ""  # where sessions are stored: a folder, or a store's URL without credentials
 
 
@@ -169,6 +170,7 @@ def resolve(
         tokens=configuration.tokens,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
+        notices=configuration.notices,
         egress=where_text_goes(host, search_hosts, pages=pages),
         advice=_advice(engine, providers, configuration) if web else [],
     )

@@ -11,6 +11,7 @@ from contracts import messages
 from contracts.agents import PrepareAgentRequest
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
+from contracts.notices import NoticeRequest
 from contracts.report_updates import (
     AppliedUpdates,
     DraftSteps,
@@ -57,4 +58,5 @@ FINALIZE_VERIFICATION: Final = ActivitySpec(
     "finalize_verification", messages.FinalizeVerificationRequest, messages.FinalizedVerification
 )
 APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", messages.ApplyRequest, messages.ExtractedClaims)
+SEND_NOTICE: Final = ActivitySpec("send_notice", NoticeRequest, NoneType)
 READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceRequest, messages.DocumentPiece)

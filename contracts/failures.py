@@ -52,6 +52,10 @@ SESSION_CHANGED: Final = "SessionChanged"
 CONTENT_MISSING: Final = "ContentMissing"
 CONTENT_CORRUPT: Final = "ContentCorrupt"
 STORE_UNAVAILABLE: Final = "StoreUnavailable"
+NOTICE_UNDELIVERED: Final = "NoticeUndelivered"
+"""The receiver of a notice did not answer, or asks to try again."""
+NOTICE_REFUSED: Final = "NoticeRefused"
+"""The receiver of a notice, or the rules for addresses, refuse it; a retry would be refused, too."""
 
 TRANSIENT: Final = frozenset(
     {RATE_LIMITED, CALL_IN_FLIGHT, STORAGE_FULL, STORE_UNAVAILABLE, MODEL_UNAVAILABLE, SEARCH_UNAVAILABLE}

@@ -17,6 +17,7 @@ RESEARCH_PREVIEW: Final = "research-preview"
 DEEP_RESEARCH_PLAN: Final = "deep-research-plan"
 RESEARCH_METADATA: Final = "research-metadata"
 RESEARCH_REFRESH: Final = "research-refresh"
+RESEARCH_NOTICE: Final = "research-notice"
 
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"

@@ -299,6 +299,8 @@ class ResolvedResearch(SharedSettings):
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None if this is no follow-up."""
     search_attributes: bool = False
+    notices: list[str] | None = None
+    """Texts of the run in notices to the operator, when it ends or waits for a person; None: there are no notices."""
     tokens: TokenSettings = TokenSettings()
     canary: str = ""
     """Private marker of the run that no outgoing text may contain (`contracts.canary`)."""

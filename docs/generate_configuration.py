@@ -38,6 +38,8 @@ MEANINGS = {
     "OPENAI_API_KEY": "key of an endpoint of chat completions; counts where nothing else names an endpoint",
     "OPENAI_BASE_URL": "its address; default: OpenAI's own; a local one needs no key",
     "RESEARCH_CHAT_KEY": "the key that clients of the chat completions of `research serve` must send",
+    "RESEARCH_NOTIFY_URL": "the address that gets a notice when a run ends or waits for a person; as `notify.url`",
+    "RESEARCH_NOTIFY_KEY": "the key that signs notices; without it they are not signed",
     "RESEARCH_MODEL": "name of the model for every tier; a run uses a model only if one is named",
     "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",
     "RESEARCH_MODEL_ANALYTICAL": "model of the analytical tier (planning, analysis, refinement)",

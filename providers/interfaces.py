@@ -273,6 +273,16 @@ class ContentArchive(Protocol):
         """Write records (idempotent, atomic), beside those of other runs. Raises errors that name the setting."""
 
 
+class NoticeReceiver(Protocol):
+    """The address that the operator named for notices."""
+
+    async def send(self, notice_id: str, body: bytes) -> int:
+        """Deliver a notice once, and return the status.
+
+        Raises `InvalidCall` if it is refused, `Unavailable` or `RateLimited` if a retry may help.
+        """
+
+
 class SessionStore(Protocol):
     """Records of runs, which outlive the retention of the Temporal server."""
 

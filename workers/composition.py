@@ -13,6 +13,7 @@ from temporalio.client import Client
 
 from activities.assessment.source_assessment import create_judge
 from activities.journal import CallJournal
+from activities.notifying import NotifyingActivities
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
@@ -45,6 +46,7 @@ from providers.search.web_api import web_client
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.stored_records import has_sole_sessions
+from providers.webhook import Webhook, read_key
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import code_version, configuration_of, product_version, search_choices, search_model
@@ -181,7 +183,10 @@ async def _reading(stores: _Stores) -> list[Activity]:
 
     labels = {name: server.authority for name, server in stores.settings.search.mcp.items()}
     judge = create_judge(authority_of, stores.settings.web.authorities, labels)
-    return [ReadingActivities(reader, stores.files.content, judge, stores.files.notebooks).read_source]
+    reading = ReadingActivities(reader, stores.files.content, judge, stores.files.notebooks)
+    receiver = await stores.stack.enter_async_context(open_webhook(stores.settings))
+    notifying = NotifyingActivities(receiver, stores.files.content, stores.settings.notify.page_url or "")
+    return [reading.read_source, notifying.send_notice]
 
 
 async def _records(stores: _Stores) -> list[Activity]:
@@ -287,6 +292,23 @@ async def open_web_reader(
     egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
         yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
+    finally:
+        await egress.close()
+
+
+@asynccontextmanager
+async def open_webhook(settings: Settings) -> AsyncIterator[Webhook | None]:
+    """Open the way to the operator's address for notices for the block; None without one. Raises `NotConfigured`."""
+    notify = settings.notify
+    if notify.url is None:
+        yield None
+        return
+    key = None
+    if settings.notify_key is not None:
+        key = read_key(settings.notify_key.get_secret_value(), "RESEARCH_NOTIFY_KEY")
+    egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(notify.allow_hosts))
+    try:
+        yield Webhook(egress, notify.url, key)
     finally:
         await egress.close()
 

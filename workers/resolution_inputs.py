@@ -84,6 +84,7 @@ def configuration_of(
         collection=_collection(settings),
         tokens=settings.tokens.with_fields(research_archive_dir=None),  # differs between workers
         digest=settings.digest(),
+        notices=None if settings.notify.url is None else [*settings.notify.include],
         product_version=product_version(),
     )
 

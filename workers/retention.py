@@ -165,8 +165,10 @@ class Retention:
         if self._client is None:
             return 0
         removed = 0
-        agents = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "{research_id}/"'
-        query = f'({RUN_TYPE} AND WorkflowId="{research_id}") OR ({agents})'
+        children = f'WorkflowType IN ("{names.RESEARCH_AGENT}", "{names.RESEARCH_NOTICE}")'
+        query = (
+            f'({RUN_TYPE} AND WorkflowId="{research_id}") OR ({children} AND WorkflowId STARTS_WITH "{research_id}/")'
+        )
         async for run in self._client.list_workflows(query):
             request = DeleteWorkflowExecutionRequest(
                 namespace=self._client.namespace,

@@ -1,5 +1,6 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError
 from contracts import activities, failures, names
 from contracts.evidence import ReportDraft
 from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, TurnRequest
+from contracts.notices import ending_notice, waiting_notice
 from contracts.outcome import ResearchResult
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
@@ -78,14 +80,21 @@ class DeepResearchWorkflow(PersonMessages):
         errors are raised outside this method, so a bad deploy blocks its runs but does not fail them.
         """
         try:
-            return await self._conduct(request)
+            result = await self._conduct(request)
+        except asyncio.CancelledError:
+            await self._notify_ended()
+            raise
         except FailureError as error:
             self._note_early_end(error)
+            await self._notify_ended()
             raise
         except Exception as error:  # noqa: BLE001  outermost handler of the workflow
             failure = self._internal_error(error)
             self._note_early_end(failure)
+            await self._notify_ended()
             raise failure from None
+        await self._notify_ended()
+        return result
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
@@ -110,6 +119,7 @@ class DeepResearchWorkflow(PersonMessages):
             continue_as_new=lambda: self._continue_as_new(parsed),
             wait_for_turn=lambda: self._take_turn(self._active_run.resolved, begun=True),
             check_providers=self._check_providers,
+            notify_waiting=self._notify_waiting,
         )
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         if not _is_continued():
@@ -287,6 +297,20 @@ class DeepResearchWorkflow(PersonMessages):
         else:
             known = attribute.value_set(cost)
         workflow.upsert_search_attributes([*updates, known])
+
+    # --- notices to the operator -------------------------------------------------------------------------------------
+    async def _notify_waiting(self) -> None:
+        """Start the delivery of a notice that the run waits for a person, if the operator wants it."""
+        resolved = self._active_run.resolved
+        waiting = self._state.people.waiting
+        if resolved.notices is not None and waiting is not None:
+            await self._host.start_notice(waiting_notice(resolved, self._state.work.status, waiting))
+
+    async def _notify_ended(self) -> None:
+        """Start the delivery of a notice that the run has ended, if it began and the operator wants it."""
+        work = self._state.work
+        if self._run is not None and work.resolved is not None and work.resolved.notices is not None:
+            await self._host.start_notice(ending_notice(work.resolved, work.status, work.result, workflow.now()))
 
     # --- the end -----------------------------------------------------------------------------------------------------
     def _note_early_end(self, error: FailureError) -> None:

@@ -18,6 +18,7 @@ from contracts.messages import (
     PrepareRequest,
     ResearchMetadata,
 )
+from contracts.notices import NOTICE_SECONDS, NoticeRequest
 from contracts.parse_request import MAX_REQUEST_BYTES, InvalidRequest, parse_request
 from contracts.request import Approve, ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
@@ -30,6 +31,7 @@ from workflows.run.host import Host, invalid_request, parse_argument, payload_js
 ENTRY_SECONDS: Final = 300.0
 """Time of a workflow that serves a client, with all its attempts; then the client gets the last failure."""
 MAX_DOCUMENT_REQUEST_BYTES: Final = 4_096
+MAX_NOTICE_BYTES: Final = 16_384
 MAX_PREVIEW_BYTES: Final = 2 * MAX_REQUEST_BYTES
 """A request is a text in the argument of a preview, so that each of its quotation marks takes two bytes."""
 
@@ -110,6 +112,20 @@ class ResearchRefreshWorkflow:
         return PlannedRun(research_id=parsed.continue_from)
 
 
+@workflow.defn(name=names.RESEARCH_NOTICE, failure_exception_types=[TypeError])
+class ResearchNoticeWorkflow:
+    """Delivers one notice of a run to the operator's address; started by the run, which does not wait for its end."""
+
+    @workflow.run
+    async def run(self, request: RawValue) -> None:
+        """Send the notice until it is taken, refused, or too old. Raises `ActivityError`."""
+        parsed = parse_argument(NoticeRequest, request, MAX_NOTICE_BYTES)
+        _check_id(parsed.research_id)
+        summary = f"notice: {parsed.status.value}"
+        options = call_options(names.READING_QUEUE, "send-notice", summary, NOTICE_SECONDS)
+        await Host(None, parsed.tenant).execute(activities.SEND_NOTICE, parsed, options)
+
+
 @workflow.defn(dynamic=True)
 class UnknownWorkflow:
     """Ends what a client starts under a name that none of ours has.
@@ -161,5 +177,6 @@ WORKFLOWS: list[type] = [
     ResearchPreviewWorkflow,
     ResearchMetadataWorkflow,
     ResearchRefreshWorkflow,
+    ResearchNoticeWorkflow,
     UnknownWorkflow,
 ]

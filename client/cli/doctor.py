@@ -1,6 +1,7 @@
 """`doctor`: report settings, services, workers and stuck runs, each with its remedy; try one read or search."""
 
 import asyncio
+import json
 import platform
 import re
 import secrets
@@ -9,21 +10,34 @@ import shutil
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import TypeAdapter
-from temporalio.client import RPCError
+from temporalio.client import RPCError, WorkflowFailureError
+from temporalio.exceptions import ActivityError
 from typer import Option
 
+from activities.notifying import notice_body
 from client.cli.app import installed_version
 from client.cli.context import CommandContext
 from client.cli.corpus import find_corpus, index_corpus
 from client.cli.options import AsJson, Commands, Corpus
-from client.cli.output import CommandError, ExitCode, ensure_folder, print_json, print_progress, print_result, quote
+from client.cli.output import (
+    CommandError,
+    ExitCode,
+    ensure_folder,
+    print_hint,
+    print_json,
+    print_progress,
+    print_result,
+    quote,
+)
 from client.cli.preflight import RUN_MARK
 from client.handle import ResearchClient
 from client.view.words import pasteable, printable
@@ -35,21 +49,30 @@ from contracts.names import (
     MODULE_PREFIX,
     POOLS,
     RESEARCH_AGENT,
+    RESEARCH_NOTICE,
     SERVER_PREFIX,
     SERVER_SCHEME,
     WORKFLOWS_QUEUE,
 )
+from contracts.notices import NoticeKind, NoticeRequest
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.vocabulary import Tier
-from providers.errors import ContentCorrupt, NotConfigured, ProviderError, SharedStateUnavailable, SourceUnreadable
+from contracts.vocabulary import RunStatus, Tier
+from providers.errors import (
+    ContentCorrupt,
+    NotConfigured,
+    ProviderError,
+    Retryable,
+    SharedStateUnavailable,
+    SourceUnreadable,
+)
 from providers.interfaces import ExtractedDocument
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import ending, malformed, probe, probe_address
 from providers.search.corpus.library import ingest_file
-from workers.composition import open_search_providers, open_servers, open_web_reader
+from workers.composition import open_search_providers, open_servers, open_web_reader, open_webhook
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import Settings
 from workers.settings.models import host_of
@@ -89,16 +112,20 @@ async def doctor(
     search: Annotated[str | None, Option(metavar="QUERY", help="search for this as a worker does")] = None,
     corpus: Corpus = None,
     provider: Annotated[str | None, Option(metavar="NAME", help="with --search: the provider of the web")] = None,
+    notify: Annotated[bool, Option("--notify", help="send a test notice to the address of [notify]")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Report each setting, service and worker, with the remedy for a problem. Exit code 0 or 1.
 
-    With --read or --search it tries one part of a worker and shows the result.
+    With --read, --search or --notify it tries one part of a worker and shows the result.
 
     research doctor --read manual/vacuum.html --read https://example.org/ --json      one JSON object a line
     research doctor --search "transaction id wraparound" --corpus manual
     research doctor --search "transaction id wraparound" --provider wikipedia
+    research doctor --notify
     """
+    if notify:
+        return await _try_notice(context.settings)
     if search is not None:
         return await _try_search(context, search, corpus, provider, as_json=as_json)
     if read:
@@ -130,6 +157,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield await _check_web_search(settings)
     for check in await _check_servers(context):
         yield check
+    if settings.notify.url is not None:
+        yield _check_notify_settings(settings)
     yield await _check_shared_state(settings)
     yield await _check_readers(context)
     yield await _check_defects(context)
@@ -143,11 +172,14 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
             yield await _check_interrupted(context)
         return
     try:
+        undelivered = await _check_notices(client)
         workers = await _check_workers(client)
         runs = await _check_runs(client)
     except RPCError as error:
         yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
         return
+    if undelivered is not None:
+        yield undelivered
     yield Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
     yield workers
     yield runs
@@ -342,6 +374,69 @@ async def _check_runs(client: ResearchClient) -> Check:
         "research cancel ID, then research resume ID"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
+
+
+# --- notices --------------------------------------------------------------------------------------------------------
+
+
+def _check_notify_settings(settings: Settings) -> Check:
+    """Report where notices go, with what they have, and if they are signed."""
+    included = " and ".join(("id, state and commands", *settings.notify.include))
+    host = host_of(settings.notify.url or "")
+    if settings.notify_key is None:
+        remedy = "set RESEARCH_NOTIFY_KEY, so that the receiver can tell them from forged ones"
+        return Check("notices", "warn", f"to {host}, with {included}; not signed", remedy)
+    return Check("notices", "ok", f"to {host}, with {included}; signed; try research doctor --notify")
+
+
+async def _check_notices(client: ResearchClient) -> Check | None:
+    """Report notices that were refused or given up since yesterday, and those that wait; None without any."""
+    since = (datetime.now(UTC) - timedelta(days=1)).isoformat(timespec="seconds")
+    failed = f'WorkflowType="{RESEARCH_NOTICE}" AND ExecutionStatus="Failed" AND CloseTime > "{since}"'
+    waiting = f'WorkflowType="{RESEARCH_NOTICE}" AND ExecutionStatus="Running"'
+    undelivered = [run.id async for run in client.temporal.list_workflows(failed, limit=SHOWN_RUNS)]
+    delayed = [run.id async for run in client.temporal.list_workflows(waiting, limit=SHOWN_RUNS)]
+    lines = []
+    for notice in undelivered:
+        try:
+            await client.temporal.get_workflow_handle(notice).result()
+        except WorkflowFailureError as error:
+            cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+            lines.append(f"not delivered of {notice.partition('/')[0]}: {getattr(cause, 'message', None) or cause}")
+    lines += [f"waits for its receiver: that of {notice.partition('/')[0]}" for notice in delayed]
+    if not lines:
+        return None
+    remedy = "research doctor --notify sends one now; what was refused is not sent again"
+    return Check("notices", "warn", printable("; ".join(lines)), remedy)
+
+
+async def _try_notice(settings: Settings) -> int:
+    """Send a test notice once, and print what came back. Raises `CommandError` without an address."""
+    if settings.notify.url is None:
+        raise CommandError('no address is named: set RESEARCH_NOTIFY_URL, or url = "…" in [notify] of research.toml')
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    request = NoticeRequest(
+        research_id="doctor",
+        kind=NoticeKind.TEST,
+        status=RunStatus.CREATED,
+        occurred_at=now,
+        commands=["research list"],
+    )
+    began = time.monotonic()
+    async with open_webhook(settings) as webhook:
+        assert webhook is not None
+        try:
+            status = await webhook.send(request.notice_id, json.dumps(notice_body(request)).encode())
+        except ProviderError as error:
+            print_result(f"not delivered to {host_of(settings.notify.url)}: {error}")
+            print_hint(
+                f"{'it would be tried again' if isinstance(error, Retryable) else 'it would not be tried again'}"
+            )
+            return ExitCode.FAILED
+    signed = "signed" if settings.notify_key is not None else "not signed"
+    taken = f"{host_of(settings.notify.url)} answered {status} in {time.monotonic() - began:.1f} s"
+    print_result(f"delivered: {taken}; {signed}, id {request.notice_id}")
+    return ExitCode.COMPLETED
 
 
 # --- one read, one search ------------------------------------------------------------------------------------------

@@ -7,8 +7,9 @@ import re
 import shlex
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial, reduce
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
 import structlog
+from temporalio.client import WorkflowExecutionStatus
+from temporalio.service import RPCError
 from typer import Argument, Option
 
 from activities.preparation import merge
@@ -40,7 +43,7 @@ from client.cli.watch import SHOW_CURSOR, first_interrupt, follow_run, sink_for
 from client.handle import ResearchClient, ResearchHandle
 from client.run_results import refusal_of
 from contracts.addresses import normalized_text
-from contracts.names import POOLS, WORKFLOWS_QUEUE
+from contracts.names import POOLS, RESEARCH_NOTICE, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.strategies import declaration
@@ -57,6 +60,8 @@ HINT: Final = '{key} · report now: research stop {id} · research steer {id} "�
 GRACE: Final = timedelta(seconds=2)
 """Short, because the command's own run is over by then; calls cut off for other runs are retried."""
 LOG_BYTES: Final = 5_000_000
+NOTICE_WAIT_SECONDS: Final = 3.0
+NOTICE_POLL_SECONDS: Final = 0.1
 INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])")
 UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 MIN_INTERVAL = timedelta(minutes=10)
@@ -307,6 +312,8 @@ class RunCommand:
         end = partial(self._try_again, report_now=report_now)
         async with nullcontext() if others else _local_workers(context, client, end):
             result = await self._follow(client, report_now=report_now)
+            if not others and context.settings.notify.url is not None:
+                await let_notices_leave(client, self.run.research_id)
         if result is None:
             return self._detach()
         return await self._write_report(result)
@@ -442,6 +449,20 @@ class RunCommand:
         return await deliver_report(
             self.context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
         )
+
+
+async def let_notices_leave(client: ResearchClient, research_id: str) -> None:
+    """Wait a moment until the notices of an ended run are delivered, because its workers end with this command."""
+    query = f'WorkflowType="{RESEARCH_NOTICE}" AND WorkflowId STARTS_WITH "{research_id}/"'
+    end = time.monotonic() + NOTICE_WAIT_SECONDS
+    while time.monotonic() < end:
+        notices: list[WorkflowExecutionStatus | None] = []
+        with suppress(RPCError):  # the server is restarting
+            notices = [notice.status async for notice in client.temporal.list_workflows(query)]
+        if notices and WorkflowExecutionStatus.RUNNING not in notices:
+            return
+        await asyncio.sleep(NOTICE_POLL_SECONDS)
+    print_hint("the notice of this run was not delivered yet: `research serve`, or the next run, tries it again")
 
 
 def log_path(settings: Settings) -> Path:

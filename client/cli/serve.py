@@ -155,11 +155,20 @@ async def serve(
             if not no_page:
                 page = PAGE.serve(settings, PAGE.listen(page_port), page_url=page_url, user_header=page_user_header)
                 key = urlencode({KEY_PARAMETER: stored_key(settings.home / KEY_FILE)})
-                doors["page"] = f"{await stack.enter_async_context(page)}?{key}"
+                address = await stack.enter_async_context(page)
+                doors["page"] = f"{address}?{key}"
+                settings = with_page_address(settings, page_url or address)
             announce = partial(_announce, settings, ready, log_format, doors=doors, idle_minutes=idle_minutes)
             await run(settings, choose_pools(None), process, announce)
     finally:
         detach_server(settings.home)
+
+
+def with_page_address(settings: Settings, address: str) -> Settings:
+    """Return the settings of workers whose notices link to the page at this address, unless another one is set."""
+    if settings.notify.page_url is not None:
+        return settings
+    return settings.with_fields(notify=settings.notify.with_fields(page_url=address))
 
 
 async def _end_when_idle(client: ResearchClient, minutes: float) -> None:

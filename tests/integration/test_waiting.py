@@ -15,12 +15,14 @@ from contracts.plan import APPROVAL_PHRASE, PlanAnswer
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import NAMES, toy_declared
 from tests.fakes.web_world import WebWorld
+from tests.fakes.webhook_receiver import WebhookReceiver
 from tests.fakes.world import World
 from tests.integration.conftest import Server, running_workers
 from tests.integration.runs import QUESTION, start, until
 from tests.integration.test_long_histories import short_histories
 from tests.integration.web_pools import over_the_web, web_workers
 from tests.unit.client.cli.command_line import research
+from workers.settings.sections import NotifySettings
 
 pytestmark = pytest.mark.integration
 
@@ -43,10 +45,12 @@ async def asked(handle: Handle) -> int:
 async def test_nothing_leaves_before_the_plan_is_approved(client: Client, tmp_path: Path) -> None:
     """No search, page, robots.txt or look at a provider before, also through the loss of all workers.
 
-    On a server, because only composed workers have all that connects anywhere (X-2).
+    The operator gets a notice of each wait and of each end. On a server, because only composed workers have all that
+    connects anywhere (X-2).
     """
-    async with WebWorld() as world:
-        async with web_workers(client, tmp_path, world):
+    async with WebWorld() as world, WebhookReceiver() as receiver:
+        notify = NotifySettings(url=f"{receiver.base_url}/hook", allow_hosts=[receiver.place])
+        async with web_workers(client, tmp_path, world, notify=notify):
             request = over_the_web(gates=APPROVE, limits={"max_sources": 2}, depth="light")
             runs: dict[str, Handle] = {
                 name: await start(client, request | {"strategy": name}, id=f"r-web-{name}") for name in NAMES
@@ -54,7 +58,7 @@ async def test_nothing_leaves_before_the_plan_is_approved(client: Client, tmp_pa
             for handle in runs.values():
                 await asked(handle)
         assert world.asked == []
-        async with web_workers(client, tmp_path, world):
+        async with web_workers(client, tmp_path, world, notify=notify):
             for handle in runs.values():
                 await handle.execute_update(names.REVISE_PLAN, args=[{"sub_queries": [QUESTION]}, 1])
                 # A strategy may judge the edit before it asks again.
@@ -70,6 +74,14 @@ async def test_nothing_leaves_before_the_plan_is_approved(client: Client, tmp_pa
                 assert (plan.version, plan.approved_version, plan.waiting) == (2, 2, None), name
                 assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), result
                 assert result.counts.sources, name
+            ended = {handle.id: "run.ended" for handle in runs.values()}
+            while not ended.items() <= {(body["research_id"], body["type"]) for body in receiver.bodies()}:
+                await asyncio.sleep(0.05)
+        waits = {body["research_id"]: body for body in receiver.bodies() if body["type"] == "run.waiting"}
+        assert waits.keys() == ended.keys()
+        for research_id, body in waits.items():
+            assert body["state"] == "awaiting_approval"
+            assert body["next"][0].startswith(f"research approve {research_id} --version ")
         assert any(place.endswith("/robots.txt") for place in world.asked)
 
 

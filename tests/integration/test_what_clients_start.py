@@ -18,11 +18,18 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
 from contracts import failures, names
+from contracts.notices import NOTICE_SECONDS
 from contracts.parse_request import MAX_REQUEST_BYTES
 from contracts.vocabulary import StopReason
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
-from workflows.registry import ENTRY_SECONDS, MAX_DOCUMENT_REQUEST_BYTES, MAX_PREVIEW_BYTES, WORKFLOWS
+from workflows.registry import (
+    ENTRY_SECONDS,
+    MAX_DOCUMENT_REQUEST_BYTES,
+    MAX_NOTICE_BYTES,
+    MAX_PREVIEW_BYTES,
+    WORKFLOWS,
+)
 from workflows.run.host import MAX_ARGUMENT_BYTES
 
 pytestmark = pytest.mark.integration
@@ -45,6 +52,7 @@ class Entry:
 
 
 PREVIEW = {"research_id": "pv", "request_json": "x"}
+NOTICE = {"research_id": "r-1", "kind": "ended", "status": "completed", "occurred_at": "2026-11-29"}
 ENTRIES = {
     names.DEEP_RESEARCH: Entry(MAX_REQUEST_BYTES, "x", "request: expected", StopReason.INVALID_INPUT.value),
     names.DEEP_RESEARCH_PLAN: Entry(MAX_REQUEST_BYTES, "x", "request: expected"),
@@ -63,6 +71,13 @@ ENTRIES = {
         "request: ",
         valid={"research_id": "r-1", "request_json": '{"query": "x"}'},
         seconds=ENTRY_SECONDS,
+    ),
+    names.RESEARCH_NOTICE: Entry(
+        MAX_NOTICE_BYTES,
+        NOTICE | {"research_id": "../x"},
+        "research_id: must be",
+        valid=NOTICE,
+        seconds=NOTICE_SECONDS,
     ),
     names.RESEARCH_METADATA: Entry(None, None, "", seconds=ENTRY_SECONDS),
 }

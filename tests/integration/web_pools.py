@@ -16,7 +16,7 @@ from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
-from workers.settings.sections import WebSettings
+from workers.settings.sections import NotifySettings, WebSettings
 
 
 def model_settings(models: MessagesApi) -> dict[str, Any]:
@@ -29,7 +29,12 @@ def model_settings(models: MessagesApi) -> dict[str, Any]:
 
 @asynccontextmanager
 async def web_workers(
-    client: Client, home: Path, world: WebWorld, models: MessagesApi | None = None, **search: Any
+    client: Client,
+    home: Path,
+    world: WebWorld,
+    models: MessagesApi | None = None,
+    notify: NotifySettings | None = None,
+    **search: Any,
 ) -> AsyncIterator[None]:
     """All pools as a process composes them, their web being the world, their models those of an endpoint."""
     given = {"SEARXNG_URL": world.searxng_url, **search}
@@ -39,6 +44,7 @@ async def web_workers(
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
         web=WebSettings(allow_hosts=world.allow_hosts),
+        notify=notify or NotifySettings(),
         search_addresses=addresses,
         search_keys=others,
         **(model_settings(models) if models else {}),

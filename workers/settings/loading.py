@@ -53,6 +53,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "OPENAI_API_KEY": ("openai_api_key",),
     "OPENAI_BASE_URL": ("openai_base_url",),
     "RESEARCH_CHAT_KEY": ("chat_key",),
+    "RESEARCH_NOTIFY_URL": ("notify", "url"),
+    "RESEARCH_NOTIFY_KEY": ("notify_key",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
@@ -102,6 +104,8 @@ class Settings(FileSettings):
     """The key of the endpoint `default`, if it is the one of the variables `OPENAI_…`."""
     chat_key: SecretStr | None = None
     """The key that clients of the chat completions of `serve` must send; None: none is needed."""
+    notify_key: SecretStr | None = None
+    """The key that signs notices; None: they are not signed."""
     uses_openai_variables: bool = Field(default=False, repr=False)
     """True if the variables `OPENAI_…` name the endpoint `default`."""
     endpoint_keys: dict[str, SecretStr] = {}
@@ -186,11 +190,14 @@ class Settings(FileSettings):
             self.openai_api_key,
             self.redis_url,
             self.chat_key,
+            self.notify_key,
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
         keys += [value for name, value in self.server_variables.items() if name not in INHERITED_VARIABLES]
         values = [key.get_secret_value() for key in keys if key is not None]
+        if self.notify.url is not None:  # many services have a token in its path
+            values.append(self.notify.url)
         addresses = [*self.search_addresses.values(), *values]
         return [*values, *(match[1] for match in map(PASSWORD.match, addresses) if match)]
 
@@ -225,13 +232,15 @@ class Settings(FileSettings):
         for table in tables:
             for name in {"base_url", "content_url", "url"} & table.keys():
                 table[name] = table[name] and without_user(table[name])
+        if values["notify"]["url"] is not None:
+            values["notify"]["url"] = host_of(values["notify"]["url"])
         return values
 
     def digest(self) -> str:
         """Return a hash of everything that shapes a run; equal for equally configured workers."""
         values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
         values["tokens"].pop("research_archive_dir")  # a folder, excluded like the home
-        shaping = {name: value for name, value in values.items() if name not in {"home", "workers", "serve"}}
+        shaping = {name: value for name, value in values.items() if name not in {"home", "workers", "serve", "notify"}}
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

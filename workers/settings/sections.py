@@ -21,7 +21,8 @@ from contracts.strategies import list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
-from providers.reading.egress.address_rules import hosts_and_ports
+from providers.errors import SourceUnreadable
+from providers.reading.egress.address_rules import DEFAULT_PORTS, canonical_host, check_url, hosts_and_ports
 from providers.search.declarations import declared_names
 from workers.settings.models import BaseAddress, ModelsSettings
 
@@ -213,6 +214,33 @@ class ServeSettings(ConfigSection):
     chat: ChatSettings = ChatSettings()
 
 
+class NotifySettings(ConfigSection):
+    """`[notify]`: an address that gets one POST when a run ends or waits for a person. Its key: RESEARCH_NOTIFY_KEY."""
+
+    url: Annotated[str, StringConstraints(strip_whitespace=True, max_length=2_000)] | None = None
+    """An address of https, or one whose host is in `allow_hosts`. None: no notices."""
+    allow_hosts: list[str] = []
+    """Exact `host:port` pairs that may be private, or without encryption; they count for notices alone."""
+    page_url: BaseAddress | None = None
+    """Address of the page of `research serve`, for links; without it, `serve` names its own."""
+    include: list[Literal["question", "report"]] = []
+    """Texts of a run that a notice has besides its id, state and next commands."""
+
+    @model_validator(mode="after")
+    def _check_address(self) -> Self:
+        hosts = hosts_and_ports(self.allow_hosts)
+        if self.url is None:
+            return self
+        try:
+            address = check_url(self.url, hosts)
+        except SourceUnreadable as problem:
+            raise ValueError(f"url: {problem}; a private host needs its `host:port` in allow_hosts") from None
+        place = (canonical_host(address.raw_host.decode("ascii")), address.port or DEFAULT_PORTS[address.scheme])
+        if address.scheme != "https" and place not in hosts:
+            raise ValueError("url: must begin with https://, or have its `host:port` in allow_hosts")
+        return self
+
+
 class HookSettings(ConfigSection):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -250,6 +278,7 @@ class FileSettings(ConfigSection):
     workers: WorkersSettings = WorkersSettings()
     runs: RunsSettings = RunsSettings()
     serve: ServeSettings = ServeSettings()
+    notify: NotifySettings = NotifySettings()
     tokens: TokenSettings = TokenSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}

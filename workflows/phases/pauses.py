@@ -236,7 +236,10 @@ class HumanGate:
                 ways = waiting.ways(run.resolved.research_id)
                 text = f"waiting for {waiting.describe()}: {ways[0]}"
                 run.note("wait.started", text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
-            run.checkpoints.save_in_background()
+                run.checkpoints.save_in_background()
+                await run.hooks.notify_waiting()
+            else:
+                run.checkpoints.save_in_background()
             while (plan := (reply := await self._next_reply(waiting)).plan) is not None:
                 state.people.waiting = state.people.waiting and state.people.waiting.for_plan(plan)
                 self._replace_plan(plan)

@@ -328,6 +328,8 @@ class Hooks:
     """Called after a wait for a person, because another run may have taken this run's slot."""
     check_providers: Callable[[], Awaitable[None]] = _do_nothing
     """Called once, before the first search. Raises `Interrupted`, or a failure if no provider is available."""
+    notify_waiting: Callable[[], Awaitable[None]] = _do_nothing
+    """Called when a wait for a person begins."""
 
 
 def elapsed_seconds(state: ResearchState, now: float) -> float:

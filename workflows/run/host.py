@@ -3,14 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.common import Priority, RawValue
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
 
 from contracts import failures, names
 from contracts.activities import ActivitySpec
@@ -18,6 +18,7 @@ from contracts.agents import AgentRequest, TaskResult
 from contracts.base import CompactModel
 from contracts.defects import Defect, describe_error
 from contracts.names import FAIRNESS_KEY_CHARACTERS
+from contracts.notices import NoticeRequest
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
 from contracts.strategies import declaration
@@ -189,6 +190,21 @@ class Host:
                 priority=self._priority,
             )
             return result
+
+    async def start_notice(self, request: NoticeRequest) -> None:
+        """Start the delivery of a notice, a workflow that outlives this one; wait for its start alone."""
+        with suppress(WorkflowAlreadyStartedError):  # after a reset of the run
+            await workflow.start_child_workflow(
+                names.RESEARCH_NOTICE,
+                request,
+                id=f"{request.research_id}/{request.notice_id}",
+                task_queue=names.WORKFLOWS_QUEUE,
+                parent_close_policy=workflow.ParentClosePolicy.ABANDON,
+                cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+                static_summary=f"notice: {request.status.value}",
+                task_timeout=workflow.info().task_timeout,
+                priority=self._priority,
+            )
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
         """Wait until the predicate is true."""

@@ -1,4 +1,4 @@
-"""The only way out: every request to a host named by a user, a model or a page goes through `Egress.fetch`.
+"""The only way out: every request to a host named by a user, a model or a page goes through an `Egress`.
 
 `address_rules` check the text of each URL. `GuardedBackend` opens the sockets below the client: it resolves a name
 once, checks all of its addresses and connects to a checked one. Redirects are followed here, each through both checks.
@@ -24,7 +24,7 @@ import httpx2
 from contracts.evidence import Validators
 from contracts.sentences import Message
 from providers.certificates import trusted_certificates
-from providers.errors import RateLimited, SourceUnreadable, Unavailable
+from providers.errors import InvalidCall, RateLimited, SourceUnreadable, Unavailable
 from providers.reading.document_kinds import parse_content_type
 from providers.reading.egress.address_rules import (
     HostPort,
@@ -162,7 +162,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
 
 # --- requests
 class Egress:
-    """Fetches by GET, over HTTP/1.1. An instance belongs to one event loop."""
+    """Fetches by GET, and posts notices, over HTTP/1.1. An instance belongs to one event loop."""
 
     def __init__(
         self,
@@ -201,6 +201,44 @@ class Egress:
                 return await self._follow(target, policy, permit, _conditions(known))
         except TimeoutError as error:
             raise SourceUnreadable("timeout", "the server took too long") from error
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> int:
+        """Send a body once, within so many seconds, and return the status; the answer's body is not read.
+
+        Raises `InvalidCall` if the receiver refuses it or answers with a redirect, which is not followed,
+        `SourceUnreadable` refused_… or certificate if nothing was sent, `Unavailable` and `RateLimited` if a retry may
+        help.
+        """
+        target = check_url(url, self._allow_hosts)
+        length = {"Content-Length": str(len(body))}
+        sent = {"Host": target.netloc.decode("ascii")} | self._headers | length | dict(headers)
+        place = httpcore2.URL(scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path)
+        request = self._pool.stream(
+            "POST", place, headers=list(sent.items()), content=body, extensions={"timeout": self._timeouts}
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                with _translate_errors():
+                    async with request as response:
+                        status = response.status
+                        answered = httpx2.Headers(response.headers)
+        except TimeoutError as error:
+            raise Unavailable("the receiver took too long") from error
+        except SourceUnreadable as error:
+            if error.kind == "timeout":
+                raise Unavailable("the receiver stopped answering") from error
+            raise
+        kind = classify(status)
+        wait = retry_after_seconds(answered.multi_items())
+        if kind is StatusKind.BUSY:
+            raise RateLimited("the receiver asks to wait", retry_after=wait)
+        if kind is StatusKind.UNAVAILABLE:
+            raise Unavailable(f"the receiver answered {status}", retry_after=wait)
+        if kind is StatusKind.MOVED:
+            raise InvalidCall(f"the receiver answered {status}, a redirect: name the address to which it leads")
+        if kind is not StatusKind.DONE:
+            raise InvalidCall(f"the receiver answered {status}")
+        return status
 
     async def close(self) -> None:
         """Close all connections."""
