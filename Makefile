@@ -162,6 +162,7 @@ histories: setup
 # What is generated: the pages of the configuration, of the interface and of the requirements, and what names providers.
 generate: configuration requirements
 	@$(BIN)/python docs/generate_providers.py
+	@$(BIN)/python docs/generate_completions.py
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py

@@ -52,7 +52,7 @@ from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import code_version, configuration_of, product_version, search_choices, search_model
 from workers.retention import Retention, open_runs, sweep_periodically
 from workers.settings.loading import Settings
-from workers.settings.sections import APPLICATION
+from workers.settings.places import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.stores import CHILD_PROCESSES, FileStores, open_corpora, open_stores
 from workers.temporal import has_search_attributes

@@ -27,7 +27,7 @@ from providers.storage.content import is_on_this_host
 from providers.storage.sessions import SESSIONS
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
-from workers.settings.sections import APPLICATION
+from workers.settings.places import APPLICATION
 
 RULES: Final = (".py", ".toml", ".j2", ".css")
 """Suffixes of the files that decide how a report is judged and rendered: code, sentences, template, and style."""

@@ -37,11 +37,20 @@ def _import_nothing_from_here() -> None:
 def _run() -> int:
     _import_nothing_from_here()
     from client.cli.app import app  # noqa: PLC0415  importing this package must not cost a command line
-    from workers.own_process import restrict_files_to_owner  # noqa: PLC0415
+    from workers.settings.places import is_completing, join_split_words  # noqa: PLC0415
 
-    restrict_files_to_owner()
     try:
-        app()
+        if not is_completing():
+            from workers.own_process import restrict_files_to_owner  # noqa: PLC0415
+
+            restrict_files_to_owner()
+            app()
+        elif join_split_words():
+            from client.cli.completion import complete_after_equals  # noqa: PLC0415
+
+            complete_after_equals(app)
+        else:
+            app()
     except SystemExit as end:
         if not isinstance(end.code, int):
             return 0

@@ -83,8 +83,14 @@ class LazyCommand(TyperCommand):
         return typer.main.get_group(import_module(f".{self._module}", __package__).commands).commands[str(self.name)]
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Parse the arguments of the command itself."""
-        return self.load().make_context(info_name, args, parent=parent, **extra)
+        """Parse the arguments of the command itself, or of its description while a shell completes them."""
+        if extra.get("resilient_parsing"):
+            from client.cli.completion import completing_command  # noqa: PLC0415  not needed otherwise
+
+            command = completing_command(str(self.name))
+        else:
+            command = self.load()
+        return command.make_context(info_name, args, parent=parent, **extra)
 
 
 class ResearchGroup(TyperGroup):

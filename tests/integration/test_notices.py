@@ -64,7 +64,9 @@ async def test_a_refused_notice_is_sent_once_and_doctor_says_why(client: Client,
             assert (await handle.result()).outcome is Outcome.COMPLETED
             await receiver.until(1)
             async with asyncio.timeout(30):
-                while (check := await _check_notices(ResearchClient(client))) is None or handle.id not in check.found:
+                while (
+                    check := await _check_notices(ResearchClient(client))
+                ) is None or f"not delivered of {handle.id}" not in check.found:
                     await asyncio.sleep(0.2)
         assert f"not delivered of {handle.id}: the receiver answered 403" in check.found
         assert len(receiver.requests) == 1

@@ -35,9 +35,8 @@ from providers.search.availability import provider_choices, usable
 from providers.search.declarations import FieldNames, ServerDefinition
 from providers.service_calls import in_clear
 from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
-from workers.settings.sections import APPLICATION, FileSettings
-
-FILE_NAME = "research.toml"
+from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME
+from workers.settings.sections import FileSettings
 
 VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
@@ -68,7 +67,6 @@ ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 MAX_FILE_BYTES = 100_000  # of a `research.toml`: a crafted file can occupy the parser for seconds
 PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 """The password within an address."""
-CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file like `--config`, which takes precedence
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Each of these names a cluster; without any, the dev server is used."""
 FOLDER_SETTINGS = {("home",), ("tokens", "research_archive_dir")}

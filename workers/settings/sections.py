@@ -25,8 +25,8 @@ from providers.errors import SourceUnreadable
 from providers.reading.egress.address_rules import DEFAULT_PORTS, canonical_host, check_url, hosts_and_ports
 from providers.search.declarations import declared_names
 from workers.settings.models import BaseAddress, ModelsSettings
+from workers.settings.places import APPLICATION
 
-APPLICATION: Final = "durable-research"
 MIN_PER_MINUTE: Final = 0.0001  # one request a week: every store can remember requests for a few weeks
 
 

@@ -113,7 +113,7 @@ def test_a_wait_names_the_commands_that_answer_and_its_end() -> None:
     assert len(others | {first.notice_id}) == 3
 
 
-def test_a_run_that_ended_without_a_report_is_not_said_to_have_one() -> None:
+def test_a_run_that_ended_without_a_report_names_no_command_that_reads_one() -> None:
     """Its commands continue it and show its decisions."""
     failed = ending_notice(RUN, RunStatus.FAILED, None, NOW)
     assert failed.outcome is Outcome.FAILED
