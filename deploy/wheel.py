@@ -20,6 +20,8 @@ FOLDERS: Final = ("contracts", "workflows", "activities", "providers", "workers"
 CHECKOUT: Final = "checkout.py"
 """The module that joins the folders of the repository under one name; a wheel has no use for it."""
 MODULE: Final = re.compile(rf"(?:{'|'.join(FOLDERS)})(?:\.\w+)+")
+QUOTED: Final = re.compile(rf'"({MODULE.pattern}:\w+)"'.encode())
+"""A class or function that a data file names by its module."""
 
 
 class OneName(BuildHookInterface[Any]):
@@ -52,19 +54,20 @@ def write_package(root: Path, target: Path) -> None:
             if source.suffix == ".py":
                 copy.write_text(moved(source.read_text(encoding="utf-8"), root, str(inside)), encoding="utf-8")
             else:
+                if (found := QUOTED.search(source.read_bytes())) is not None:
+                    raise ValueError(f"{inside}: begin the name of this module with a dot: {found[1].decode()}")
                 copy.write_bytes(source.read_bytes())
 
 
 def moved(source: str, root: Path, name: str) -> str:
     """Return a module's source with imports of the folders from below the package. Raises `ValueError`."""
     lines = source.splitlines(keepends=True)
-    tree = ast.parse(source, name)
-    nodes = list(ast.walk(tree))
-    for line, column in sorted(_imported_modules(nodes, name), reverse=True):
+    nodes = list(ast.walk(ast.parse(source, name)))
+    for line, column, before in sorted(_insertions(nodes, name), reverse=True):
         text = lines[line].encode()  # columns are counted in bytes
-        if re.match(rb"(?:" + "|".join(FOLDERS).encode() + rb")\b", text[column:]) is None:
+        if text[column - 2 : column] == b"  " or text[column : column + 1] in b" \\":
             raise ValueError(f"{name}:{line + 1}: write this import in one line, with single spaces")
-        lines[line] = (text[:column] + f"{PACKAGE}.".encode() + text[column:]).decode()
+        lines[line] = (text[:column] + before.encode() + text[column:]).decode()
     later = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values[1:]}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module == PACKAGE and node.names[0].name == "checkout":
@@ -76,16 +79,20 @@ def moved(source: str, root: Path, name: str) -> str:
     return "".join(lines)
 
 
-def _imported_modules(nodes: list[ast.AST], name: str) -> Iterator[tuple[int, int]]:
-    """Yield line and column, from zero, of each name of a module of the folders in an import."""
+def _insertions(nodes: list[ast.AST], name: str) -> Iterator[tuple[int, int, str]]:
+    """Yield line and column, from zero, and what is put there, for each import of a module of the folders."""
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.level == 0 and _is_ours(node.module):
-            yield node.lineno - 1, node.col_offset + len("from ")
-        for alias in node.names if isinstance(node, ast.Import) else ():
-            if _is_ours(alias.name) and alias.asname is None:
-                raise ValueError(f"{name}:{alias.lineno}: write `from … import` or `import … as`: {alias.name}")
-            if _is_ours(alias.name):
-                yield alias.lineno - 1, alias.col_offset
+            yield node.lineno - 1, node.col_offset + len("from "), f"{PACKAGE}."
+        if not isinstance(node, ast.Import) or not any(_is_ours(alias.name) for alias in node.names):
+            continue
+        (alias, *others) = node.names
+        if others or ("." in alias.name and alias.asname is None):
+            raise ValueError(f"{name}:{alias.lineno}: write `from … import` or `import … as`: {alias.name}")
+        if alias.asname is None:
+            yield node.lineno - 1, node.col_offset, f"from {PACKAGE} "
+        else:
+            yield alias.lineno - 1, alias.col_offset, f"{PACKAGE}."
 
 
 def _is_ours(module: str | None) -> bool:

@@ -131,6 +131,11 @@ def product_version() -> str:
     return importlib.metadata.version(APPLICATION)
 
 
+def rules_of(path: Path) -> bytes:
+    """Return the content of a file as it is in a clone and in a wheel, where imports of ours have a name in front."""
+    return path.read_bytes().replace(b"durable_research.", b"").replace(b"from durable_research import ", b"import ")
+
+
 @cache
 def code_version() -> str:
     """Return the version of this product with a digest of the code that judges and renders reports.
@@ -143,5 +148,5 @@ def code_version() -> str:
         for folder in package.__path__:
             for path in sorted(Path(folder).rglob("*")):
                 if path.suffix in RULES:
-                    code.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+                    code.update(path.relative_to(folder).as_posix().encode() + b"\0" + rules_of(path) + b"\0")
     return f"{product_version()}+code.{code.hexdigest()[:12]}"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.repository import ROOT, load_script
+from workers.resolution_inputs import rules_of
 
 wheel = load_script(ROOT / "deploy" / "wheel.py")
 
@@ -33,7 +34,8 @@ def test_a_wheel_differs_from_the_repository_in_imports_alone(package: Path) -> 
                 changed += 1
                 ours = old.strip().split(b" ")[1].split(b".")[0].decode()
                 is_dropped = not new and old.startswith(b"from durable_research import checkout")
-                assert is_dropped or (ours in wheel.FOLDERS and new.replace(b"durable_research.", b"", 1) == old), name
+                back = new.replace(b"durable_research.", b"", 1).replace(b"from durable_research import ", b"import ")
+                assert is_dropped or (ours in wheel.FOLDERS and back == old), name
     assert changed > 1_000
 
 
@@ -42,6 +44,7 @@ def test_a_wheel_differs_from_the_repository_in_imports_alone(package: Path) -> 
     [
         ("from contracts.base import Contract\n", "from durable_research.contracts.base import Contract\n"),
         ("    from client import errors\n", "    from durable_research.client import errors\n"),
+        ("import contracts\n", "from durable_research import contracts\n"),
         ("import contracts.base as base\n", "import durable_research.contracts.base as base\n"),
         ("from mcp.client import stdio\nclient = 1\n", "from mcp.client import stdio\nclient = 1\n"),
         ("from . import contracts\n", "from . import contracts\n"),
@@ -50,6 +53,7 @@ def test_a_wheel_differs_from_the_repository_in_imports_alone(package: Path) -> 
         ("import contracts.base\n", "x.py:1: write `from … import`"),
         ("a = 1\nb = 'contracts.base:Contract'\n", "x.py:2: put MODULE_PREFIX before"),
         ("b = f'client.cli.{a}'\n", "x.py:1: put MODULE_PREFIX before"),
+        ("import contracts, client\n", "x.py:1: write `from … import`"),
         ("from  contracts.base import a\n", "x.py:1: write this import in one line"),
     ],
 )
@@ -61,6 +65,12 @@ def test_imports_are_moved_and_names_in_texts_refused(source: str, made: str) ->
     except ValueError as refusal:
         result = str(refusal)
     assert result.endswith(made) if made.startswith("    ") else result.startswith(made)
+
+
+def test_both_forms_have_the_same_rules(package: Path) -> None:
+    """The version of the rules that wrote a report is that of a clone and of the wheel made from it."""
+    for name in ("activities/reporting/audit.py", "providers/search/services.toml", "contracts/strategies.py"):
+        assert rules_of(package / name) == rules_of(ROOT / name), name
 
 
 def test_public_names_are_the_modules_of_the_repository() -> None:
