@@ -33,7 +33,38 @@ For programs that start runs. [Requests](requests.md) explains the fields of a r
 Names are stable: workflow types `deep-research`, `research-agent` (a child of a run) and `research-document`, task
 queue `research-workflows`, workflow id = research id. A failed run is a failed workflow: the type of its failure is
 the stop reason for a refused run, `TimedOut` or `ResearchFailed` for the others, and its first detail is a result.
-The packages are typed (`py.typed`).
+The package `durable_research` is the one name that is installed; it is typed (`py.typed`), and its modules are those of the
+repository with this name in front.
+
+## With one call
+
+`research` asks one question as `research run` does, and returns an object with the report. In a notebook `await` it in a cell, whose
+last line shows the report with its sources and verdicts; elsewhere `asyncio.run` takes it. It starts a server and workers where none
+run, and they end with it.
+
+```python
+{single}```
+
+| argument | |
+|---|---|
+| `corpus` | a folder of documents, or the name of a corpus; without one the web is searched |
+| `model`, `model_url`, `config` | as `--model`, `--model-url` and `--config` |
+| `research_id` | the id of the run; that of an earlier run joins or resumes it, or returns its stored report |
+| `progress` | called with each line of progress; without it a notebook or a terminal shows the newest one |
+| all others | fields of the [request](#request): `strategy="living"`, `web=True`, `exclude=["gas boilers"]` |
+
+| of what it returns | |
+|---|---|
+| `markdown`, `report` | the report as text, and the content of `report.json` |
+| `sources` | the cited sources in the order of their numbers |
+| `outcome`, `cost_usd`, `research_id`, `result` | how the run ended |
+| `ask("…")` | a follow-up question, which returns an object of the same kind |
+| `save(folder)` | writes `report.md`, `report.html` and `report.json` |
+
+Where no report comes of it, `ResearchError` has the sentence of the command line and, as `exit_code`, its
+[exit code](requests.md#how-a-run-ends). A cancelled call, Ctrl-C and the stop button of a notebook cancel the run, and its state is
+saved: the same call with its `research_id` continues it. The work is done by a process of its own, so that cells may take as long as
+they like. Runs that wait for a person (`gates`) are better started with the handle below, or on [the page](page.md).
 
 ## With Temporal's client alone
 
@@ -111,7 +142,8 @@ the report, or place and problem of everything malformed; `to_docx`, `to_pdf`, `
 
 def page() -> str:
     """The whole page."""
-    parts = [HEAD.format(plain=_body(EXAMPLES / "plain_client.py"), typed=_body(EXAMPLES / "typed_handle.py"))]
+    examples = {"single": "one_question.py", "plain": "plain_client.py", "typed": "typed_handle.py"}
+    parts = [HEAD.format_map({name: _body(EXAMPLES / file) for name, file in examples.items()})]
     for title, (model, mode, meaning) in MODELS.items():
         schema = _laid_out(_schema(model, mode))
         parts.append(f"### {title}\n\n{meaning}\n\n```json\n{schema}\n```\n")

@@ -11,10 +11,17 @@ from durable_research import checkout  # noqa: F401  joins the folders beside th
 
 if TYPE_CHECKING:
     from client.handle import ResearchClient, ResearchHandle
+    from client.one_question import FinishedResearch, ResearchError, research
 
-_PLACES: Final = {"ResearchClient": ".client.handle", "ResearchHandle": ".client.handle"}
+_PLACES: Final = {
+    "research": ".client.one_question",
+    "FinishedResearch": ".client.one_question",
+    "ResearchError": ".client.one_question",
+    "ResearchClient": ".client.handle",
+    "ResearchHandle": ".client.handle",
+}
 
-__all__ = ["ResearchClient", "ResearchHandle"]
+__all__ = ["FinishedResearch", "ResearchClient", "ResearchError", "ResearchHandle", "research"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,18 @@ else:
 main()
 """
 """The command whose worker ends once: the command that takes its place is the ordinary one."""
+
+FROM_PYTHON = """
+import asyncio, sys
+from durable_research import research
+
+def show(line):
+    print(line, file=sys.stderr)
+
+found = asyncio.run(research(sys.argv[1], corpus="manual", strategy="toy", research_id="toy-run", progress=show))
+print(found.outcome, found.cost_usd, found.research_id)
+found.save("toy")
+"""
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -140,10 +153,18 @@ def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
     assert document["usage"]["reads"] == document["counts"]["sources"] > 0
 
 
-def test_a_strategy_of_an_installed_package_runs_and_shows_its_units(bench: Bench) -> None:
-    """Progress in its own words; all three forms of the report; the record names it."""
-    done = bench.run("run", QUESTION, "--corpus", "manual", "--strategy", "toy", "--id", "toy-run", "--out", "toy")
-    assert done.returncode == 0, done.stderr
+def test_a_strategy_of_an_installed_package_is_run_from_python_and_shows_its_units(bench: Bench) -> None:
+    """Progress in its own words, line by line; all three forms of the report; the record names it."""
+    done = subprocess.run(
+        [sys.executable, "-c", FROM_PYTHON, QUESTION],
+        cwd=bench.work,
+        env=bench.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LONGEST_WAIT,
+    )
+    assert done.stdout == "completed 0.0 toy-run\n", done.stderr
     for unit in ("scout", "look", "tell"):
         assert unit in done.stderr
     assert "strategy toy" in (bench.work / "toy" / "report.html").read_text(encoding="utf-8")
