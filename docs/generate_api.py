@@ -33,14 +33,14 @@ For programs that start runs. [Requests](requests.md) explains the fields of a r
 Names are stable: workflow types `deep-research`, `research-agent` (a child of a run) and `research-document`, task
 queue `research-workflows`, workflow id = research id. A failed run is a failed workflow: the type of its failure is
 the stop reason for a refused run, `TimedOut` or `ResearchFailed` for the others, and its first detail is a result.
-The package `durable_research` is the one name that is installed; it is typed (`py.typed`), and its modules are those of the
-repository with this name in front.
+The package `durable_research` is the one name that is installed; it is typed (`py.typed`), and its modules are those
+of the repository with this name in front.
 
 ## With one call
 
-`research` asks one question as `research run` does, and returns an object with the report. In a notebook `await` it in a cell, whose
-last line shows the report with its sources and verdicts; elsewhere `asyncio.run` takes it. It starts a server and workers where none
-run, and they end with it.
+`research` asks one question as `research run` does, and returns an object with the report. In a notebook `await` it
+in a cell, whose last line shows the report with its sources and verdicts; elsewhere `asyncio.run` takes it. It starts
+a server and workers where none run, and they end with it.
 
 ```python
 {single}```
@@ -61,10 +61,11 @@ run, and they end with it.
 | `ask("…")` | a follow-up question, which returns an object of the same kind |
 | `save(folder)` | writes `report.md`, `report.html` and `report.json` |
 
-Where no report comes of it, `ResearchError` has the sentence of the command line and, as `exit_code`, its
-[exit code](requests.md#how-a-run-ends). A cancelled call, Ctrl-C and the stop button of a notebook cancel the run, and its state is
-saved: the same call with its `research_id` continues it. The work is done by a process of its own, so that cells may take as long as
-they like. Runs that wait for a person (`gates`) are better started with the handle below, or on [the page](page.md).
+Where no report comes of it, `ResearchError` has the sentence of the command line and, as `exit_code`, its [exit
+code](requests.md#how-a-run-ends). A cancelled call, Ctrl-C and the stop button of a notebook cancel the run, and its
+state is saved: the same call with its `research_id` continues it. The work is done by a process of its own, so that
+cells may take as long as they like. Runs that wait for a person (`gates`) are better started with the handle below,
+or on [the page](page.md).
 
 ## With Temporal's client alone
 
