@@ -96,7 +96,9 @@ OUTPUT_MARGIN: Final = 0.5
 output is divided by the number of calls, down to a fifth."""
 MIN_OUTPUT_TOKENS: Final = 400
 LAST_UPDATES: Final = 3
-"""Sections of a live report that get notes at its end."""
+"""Sections of a live report that get notes at its end, where it has no more of them."""
+CORRECTED_SHARE: Final = 4
+"""Calls that check a report, for each one that corrects it."""
 RESERVE_MARGIN: Final = 0.1
 """Margin on the longest answer in what is reserved for a later call; one that needs more may use what is left."""
 CLAIM_TOKENS: Final = 250
@@ -250,14 +252,15 @@ def likely_report(findings: int, seen: Mapping[str, CallSizes], reasoning_tokens
     return _later_call(roles.SYNTHESIZER, worst_report(findings, reasoning_tokens), seen, reasoning_tokens)
 
 
-def likely_updates(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
-    """Return the likely size of the calls that will put the last notes into a live report, together."""
+def likely_updates(seen: Mapping[str, CallSizes], reasoning_tokens: int | None, sections: int) -> Usage:
+    """Return the likely size of the calls that will put the last notes into the sections of a live report, together."""
     expected = expected_call(REPORTER, findings=FINDINGS_PER_SUB_QUERY)
     bound = Usage(input_tokens=expected.input_tokens, output_tokens=worst_output(REPORTER, reasoning_tokens))
     size = _later_call(REPORTER, bound, seen, reasoning_tokens)
     own = seen.get(REPORTER.name)
     tokens_in = own.input_tokens if own is not None and own.input_tokens else size.input_tokens
-    return Usage(input_tokens=LAST_UPDATES * tokens_in, output_tokens=LAST_UPDATES * size.output_tokens)
+    updates = max(LAST_UPDATES, sections)
+    return Usage(input_tokens=updates * tokens_in, output_tokens=updates * size.output_tokens)
 
 
 def likely_check(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
@@ -280,9 +283,22 @@ def likely_cost_share(seen: Mapping[str, CallSizes]) -> float:
 def likely_checks(findings: int) -> int:
     """Return the likely number of calls that check a report, by the number of its findings, each a statement or two.
 
-    One more corrects, and its corrections are checked in another.
+    The last one checks what was corrected.
     """
-    return -(-findings // CLAIMS_PER_CALL) + 2
+    return -(-findings // CLAIMS_PER_CALL) + 1
+
+
+def likely_correction(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
+    """Return the likely size of a later call of the corrector."""
+    role = checking_roles.CORRECTOR
+    expected = expected_call(role, findings=CLAIMS_PER_CALL)
+    bound = Usage(input_tokens=expected.input_tokens, output_tokens=worst_output(role, reasoning_tokens))
+    return _later_call(role, bound, seen, reasoning_tokens)
+
+
+def likely_corrections(findings: int) -> int:
+    """Return the likely number of calls that correct a report: of real runs, one to four for 80 to 130 statements."""
+    return -(-findings // (CORRECTED_SHARE * CLAIMS_PER_CALL))
 
 
 def _later_call(

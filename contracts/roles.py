@@ -381,7 +381,8 @@ class ProposedFinding(Contract):
         default=[], description="numbers, from 1, of findings in this answer that say otherwise"
     )
     answers_gaps: list[str] = Field(
-        default=[], description="labels of the listed open gaps that this finding answers; usually none"
+        default=[],
+        description="labels of the listed open gaps that this finding answers, alone or together with others",
     )
     priority: Annotated[int, clamp(1, LEAST_PRIORITY)] = Field(
         default=2, description="1 the answer cannot do without it, 2 it completes the answer, 3 background"

@@ -28,6 +28,8 @@ CHECKING_CALLS: Final = 3
 """Of a limit of calls, for checking the report."""
 CHECKING_SHARE: Final = 0.15
 """Largest share of each limit reserved for checking the report's claims with a model."""
+CORRECTING_SHARE: Final = 0.05
+"""Largest share of each limit reserved for correcting what the check finds doubtful."""
 MIN_PART: Final = 0.3
 """Smallest part of its likely size that a call is made with."""
 TOLERANCE_USD: Final = 1e-9
@@ -89,6 +91,15 @@ def check_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None
         min(CHECKING_CALLS, calls),
         min(count * size.tokens, int((limits.max_tokens or 0) * CHECKING_SHARE)),
         min(count * (size.max_usd(price) or 0.0), (limits.max_cost_usd or 0.0) * CHECKING_SHARE),
+    )
+
+
+def correction_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None, count: int) -> Reservation:
+    """Return the reserve for `count` calls of a likely size that correct a report, beside that for its checks."""
+    return Reservation(
+        0,
+        min(count * size.tokens, int((limits.max_tokens or 0) * CORRECTING_SHARE)),
+        min(count * (size.max_usd(price) or 0.0), (limits.max_cost_usd or 0.0) * CORRECTING_SHARE),
     )
 
 

@@ -12,6 +12,8 @@ from contracts.call_sizes import (
     likely_call,
     likely_check,
     likely_checks,
+    likely_correction,
+    likely_corrections,
     likely_cost_share,
     likely_output,
     likely_report,
@@ -19,7 +21,7 @@ from contracts.call_sizes import (
     minimal_call,
     worst_call,
 )
-from contracts.checking_roles import CHECKER, REVIEWER
+from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.outcome import Usage
 from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import REPORTER
@@ -35,6 +37,7 @@ from workflows.run.budget import (
     Reservation,
     Reservations,
     check_reserve,
+    correction_reserve,
     part_that_fits,
     refusal,
     report_reserve,
@@ -224,7 +227,7 @@ class RunBudget:
             findings = FINDINGS_PER_SUB_QUERY * (len(state.work.plan.sub_queries) or resolved.limits.max_sub_queries)
         sizes = state.accounts.call_sizes
         if declaration(resolved.strategy).live_report:
-            updates = likely_updates(sizes, resolved.reasoning_tokens)
+            updates = likely_updates(sizes, resolved.reasoning_tokens, len(state.work.plan.outline))
             report = report_reserve(resolved.limits, updates, self.price(REPORTER))
         else:
             whole = likely_report(findings, sizes, resolved.reasoning_tokens)
@@ -233,6 +236,10 @@ class RunBudget:
             return report
         check = likely_check(sizes, resolved.reasoning_tokens)
         checks = check_reserve(resolved.limits, check, self.price(CHECKER), likely_checks(findings))
+        if resolved.checks.correct:
+            correction = likely_correction(sizes, resolved.reasoning_tokens)
+            price = self.price(CORRECTOR)
+            checks += correction_reserve(resolved.limits, correction, price, likely_corrections(findings))
         # The report is written first: until its real cost is known, it may use what is reserved for the checks.
         cost = max(report.cost_usd, likely_cost_share(sizes) * (report + checks).cost_usd)
         return replace(report + checks, cost_usd=cost)

@@ -244,7 +244,7 @@ def test_a_long_answer_of_a_reader_reserves_nothing_for_later_updates_that_reaso
             )
             for role, more in zip(roles_seen, excess, strict=True)
         }
-        return likely_updates(seen, 8_000).output_tokens
+        return likely_updates(seen, 8_000, 0).output_tokens
 
     assert reserved(5_000, 0) == reserved(0, 0)
     assert reserved(5_000, 4_000) >= reserved(0, 0) + 3 * 4_000
