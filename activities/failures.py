@@ -75,6 +75,7 @@ EXPECTED_ERRORS: Final = (errors.RateLimited, errors.CallInFlight, errors.Source
 """Routine failures: benign for Temporal, and not logged."""
 MAX_BACKOFF_SECONDS: Final = 30.0  # after several failures that named no delay: 1 s, 2 s, 4 s, … up to this
 MAX_DELAY_SECONDS: Final = 300.0  # longest Retry-After that is obeyed
+MAX_JITTER: Final = 1.1  # by which a delay is lengthened at most
 PROGRAM_ERRORS: Final = (
     ArithmeticError,
     AssertionError,
@@ -124,12 +125,7 @@ async def attempt(
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")  # noqa: TRY301
             yield history
     except ProviderError as error:
-        earlier = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
-        waited = earlier.total_seconds() + time.monotonic() - began
-        limit = max_wait if isinstance(error, errors.RateLimited) else patience
-        is_service = isinstance(error, (errors.RateLimited, errors.Unavailable))
-        is_service = is_service and not isinstance(error, errors.StoreUnavailable)
-        remaining = limit - waited if is_service and limit is not None else None
+        remaining = _seconds_left(error, began, patience, max_wait)
         # Without its cause: a client library's message may repeat the request.
         raise _record(history, application_error(error, area, history.usage, remaining, info.attempt), error) from None
     except ApplicationError as failure:
@@ -148,6 +144,35 @@ async def attempt(
             category=ApplicationErrorCategory.BENIGN,
         )
         raise _record(history, stopped) from None
+
+
+def is_repeated(error: ProviderError, began: float, patience: float | None, max_wait: float | None) -> bool:
+    """Return whether `attempt`, with these limits and begun at this time, has the call made again after the error.
+
+    Times are in seconds, `began` by the monotonic clock.
+    """
+    if not isinstance(error, Retryable):
+        return False
+    left = _seconds_left(error, began, patience, max_wait)
+    return left is None or _delay(error, activity.info().attempt) * MAX_JITTER <= left
+
+
+def _seconds_left(error: ProviderError, began: float, patience: float | None, max_wait: float | None) -> float | None:
+    """Return the seconds that are left for retries; None if nothing but the time of the call limits them."""
+    limit = max_wait if isinstance(error, errors.RateLimited) else patience
+    is_service = isinstance(error, (errors.RateLimited, errors.Unavailable))
+    if limit is None or not is_service or isinstance(error, errors.StoreUnavailable):
+        return None
+    info = activity.info()
+    earlier = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
+    return limit - (earlier.total_seconds() + time.monotonic() - began)
+
+
+def _delay(error: Retryable, number: int) -> float:
+    """Return the seconds until the attempt after attempt `number`: those that a service named, else more each time."""
+    if error.retry_after is None:
+        return min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10))
+    return max(0.0, min(error.retry_after, MAX_DELAY_SECONDS))
 
 
 @contextmanager
@@ -181,13 +206,8 @@ def application_error(
     delay = 0.0
     final = True
     if isinstance(error, Retryable):
-        backoff = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10))
-        retry_after = error.retry_after
-        if retry_after is None:
-            delay = backoff
-        else:
-            delay = max(0.0, min(retry_after, MAX_DELAY_SECONDS))
-        delay *= random.uniform(1.0, 1.1)  # noqa: S311  calls that failed together should not return together
+        delay = _delay(error, number)
+        delay *= random.uniform(1.0, MAX_JITTER)  # noqa: S311  calls that failed together should not return together
         final = seconds_left is not None and delay > seconds_left
     usage = (spent or Usage()).plus(error.usage)
     details: dict[str, Any] = {}

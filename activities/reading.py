@@ -1,6 +1,7 @@
 """The activity `read_source`: read and archive a document, and return a short record of it."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.assessment.source_assessment import Judge, best_quality
-from activities.failures import READING, attempt, check_permission
+from activities.failures import READING, attempt, check_permission, is_repeated
 from activities.roles.untrusted import INVISIBLE
 from contracts import activities
 from contracts.addresses import digest
@@ -21,9 +22,10 @@ from contracts.names import OWN_SCHEMES
 from contracts.notebooks import SourceEntry
 from contracts.sentences import Message
 from providers.domains import Domains, domains_named
-from providers.errors import ContentMissing, SourceUnreadable
+from providers.errors import ContentMissing, NotConfigured, ProviderError, SourceUnreadable, StoreUnavailable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 from providers.storage.stored_notebooks import Notebooks
+from providers.text import detect_language
 
 MAX_WARNINGS: Final = 5
 MAX_AUTHORS: Final = 50
@@ -31,6 +33,9 @@ TITLE_CHARACTERS: Final = 500
 NAME_CHARACTERS: Final = 200
 LABEL_CHARACTERS: Final = 100
 WAIT_SECONDS: Final = 180.0  # longest wait for a site that names a delay, or for other calls that read it
+PDF: Final = "application/pdf"
+CLOSED: Final = Message("abstract_closed")
+NO_PDF: Final = Message("abstract_no_pdf")
 CLEANING_MARGIN: Final = 8  # page metadata is cut to this multiple of its limit before it is cleaned
 
 
@@ -46,7 +51,11 @@ class ReadingActivities:
 
     @activity.defn(name=activities.READ_SOURCE.name)
     async def read_source(self, request: ReadRequest) -> ReadRecord:
-        """Fetch, extract and archive one document; the text stays in the content store."""
+        """Fetch, extract and archive one document; the text stays in the content store.
+
+        Of a paper whose text is not open, or cannot be read, it archives the abstract, with the reason.
+        """
+        began = time.monotonic()
         async with attempt(READING, request.patience_seconds, WAIT_SECONDS):
             check_permission(request.permitted)
             if request.exposes_private_text:
@@ -67,12 +76,32 @@ class ReadingActivities:
                 document = await self._archived_document(known, hit)
             at = known.retrieved_at if document is not None and known is not None else None
             if document is None:
-                document = await self.reader.read(
-                    request.url, tenant=request.tenant, domains=domains, given=hit.document
-                )
+                document = await self._read_document(request, hit, domains, began)
             record = await self._archive(request, hit, document, at)
             is_same = known is not None and known.text is not None and known.text.hash == record.text.hash
             return record.with_fields(earlier=is_same)
+
+    async def _read_document(
+        self, request: ReadRequest, hit: SearchHit, domains: Domains, began: float
+    ) -> ExtractedDocument:
+        """Read a document; of a paper whose text is not open, or stays unreadable, its abstract.
+
+        `began` is the time of the attempt, by the monotonic clock. Raises as the reader does.
+        """
+        if hit.abstract_only and hit.abstract:
+            return _abstract_of(request, hit, CLOSED)
+        try:
+            document = await self.reader.read(request.url, tenant=request.tenant, domains=domains, given=hit.document)
+        except (NotConfigured, StoreUnavailable):
+            raise  # no fault of the paper's site
+        except ProviderError as error:
+            if not hit.abstract or is_repeated(error, began, request.patience_seconds, WAIT_SECONDS):
+                raise
+            why = error.reason if isinstance(error, SourceUnreadable) else str(error)
+            return _abstract_of(request, hit, Message("abstract_instead", why=why))
+        if hit.abstract and hit.expects_pdf and document.media_type != PDF:
+            return _abstract_of(request, hit, Message("abstract_instead", why=NO_PDF))
+        return document
 
     async def _archived_document(self, known: SourceEntry, hit: SearchHit) -> ExtractedDocument | None:
         """Return a page as an earlier run of the thread read it; None if its text is no longer in the store."""
@@ -91,6 +120,7 @@ class ReadingActivities:
             text=text,
             raw=b"",
             address=known.address,
+            abstract_only=known.abstract_only,
             media_type=known.media_type,
             pages=pages.starts,
             uncertain=pages.uncertain,
@@ -104,10 +134,16 @@ class ReadingActivities:
         known = await self.notebooks.read(request.known_entry, SourceEntry)
         assert known.raw is not None
         assert known.text is not None
-        document = await self.reader.read_again(request.url, known.validators, domains=domains)
+        document = None
+        if not known.abstract_only:  # its address is not that of the abstract
+            document = await self.reader.read_again(request.url, known.validators, domains=domains)
         if document is None or digest(document.text) == known.text.hash:
             return ReadRecord(
-                content_hash=known.raw.hash, text=known.text, quality=known.quality, entry=request.known_entry
+                content_hash=known.raw.hash,
+                text=known.text,
+                quality=known.quality,
+                abstract_only=known.abstract_only,
+                entry=request.known_entry,
             )
         details = {name: getattr(known, name) for name in SourceDetails.model_fields}
         hit = SearchHit(url=request.url, provider="", **details | {"published_at": None})
@@ -149,6 +185,7 @@ class ReadingActivities:
             doi=hit.doi,
             published_at=_line(document.published_at, LABEL_CHARACTERS) or hit.published_at,
             address=document.address or hit.address,
+            abstract_only=document.abstract_only,
             retrieved_at=retrieved_at or self.clock().isoformat(timespec="seconds"),
             media_type=media_type,
             quality_reason=judgement.reason,
@@ -174,8 +211,29 @@ class ReadingActivities:
             quality_reason=entry.quality_reason if entry.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",
             best_quality=best_quality(judgement.assessment),
             cached=document.cached,
+            abstract_only=entry.abstract_only,
             entry=await self.notebooks.write(entry),
         )
+
+
+def _abstract_of(request: ReadRequest, hit: SearchHit, reason: Message) -> ExtractedDocument:
+    """Return the abstract of a paper as a document, with the reason why its text was not read.
+
+    Its publisher is the journal: all papers of one resolver of identifiers would be one voice.
+    """
+    return ExtractedDocument(
+        url=request.url,
+        text=hit.abstract,
+        raw=hit.abstract.encode(),
+        title=hit.title,
+        media_type="text/plain",
+        language=detect_language(hit.abstract),
+        authors=hit.authors,
+        publisher=hit.venue,
+        published_at=hit.published_at,
+        warnings=[reason],
+        abstract_only=True,
+    )
 
 
 def _note(warning: str) -> str:

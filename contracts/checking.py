@@ -16,6 +16,8 @@ class ShownPassage(CompactModel):
     before: str = ""
     quote: str
     after: str = ""
+    abstract_only: bool = False
+    """True if the source is the abstract of a paper."""
 
     @property
     def text(self) -> str:
@@ -126,6 +128,8 @@ class CheckedSource(CompactModel):
     url: str = ""
     title: str = ""
     text: DocumentRef
+    abstract_only: bool = False
+    """True if the text is the abstract of a paper."""
 
 
 class ClaimsEntry(CompactModel):

@@ -275,17 +275,24 @@ class SourceDetails(Contract):
     published_at: str | None = None
     address: str = ""
     """Web address that the server of a private document gives for it: shown in place of its URL, never opened."""
+    abstract_only: bool = False
+    """True for a paper of which only the abstract is open, or was read: nobody may take it for the paper."""
 
 
 class SearchHit(SourceDetails):
     """One ranked result of one provider.
 
-    A workflow has its URL, title, DOI, rank and provider; the notebook `entries` have the rest.
+    A workflow has its URL, title, DOI, rank and provider, and whether more than the abstract is open; the notebook
+    `entries` have the rest.
     """
 
     url: str
     rank: int = Field(default=1, ge=1)
     provider: str = ""
+    abstract: str = ""
+    """Abstract of a paper: read in place of a text that is not open or cannot be read."""
+    expects_pdf: bool = False
+    """True if its URL is that of a PDF: anything else there is not the paper."""
     sections: list[SectionHint] = []
     """Matching parts of the stored text; set only by a corpus."""
     content_hash: str | None = None
@@ -302,12 +309,19 @@ class SearchHit(SourceDetails):
 
 
 def join_hits(first: SearchHit, second: SearchHit) -> SearchHit:
-    """Merge two hits of one source: the first, with its missing details filled from the other."""
+    """Merge two hits of one source: the first, with its missing details filled from the other.
+
+    Of a paper that only the other has with an open text, that text is read, at its URL.
+    """
     missing = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
         **{name: getattr(second, name) for name in missing},
         "entries": list(dict.fromkeys([*first.entries, *second.entries])),
+        "abstract": first.abstract or second.abstract,
+        "abstract_only": first.abstract_only and second.abstract_only,
     }
+    if first.abstract_only and not second.abstract_only:
+        update |= {"url": second.url, "expects_pdf": second.expects_pdf}
     if canonical_url(first.url) == canonical_url(second.url):
         if not first.sections:
             update |= {"sections": second.sections, "content_hash": second.content_hash}
@@ -401,7 +415,7 @@ class Validators(Contract):
     last_modified: str = ""
 
 
-HIT_FIELDS: Final = ("url", "title", "provider", "doi", "rank")
+HIT_FIELDS: Final = ("url", "title", "provider", "doi", "rank", "abstract_only")
 
 
 class Source(ReadDetails):
@@ -455,6 +469,7 @@ class Source(ReadDetails):
             best_quality=record.best_quality,
             entry=record.entry,
             earlier=record.earlier,
+            abstract_only=record.abstract_only,
             status=SourceStatus.FULL,
         )
 
@@ -464,11 +479,12 @@ class Source(ReadDetails):
 
 
 def keys_of(item: SearchHit | Source) -> list[str]:
-    """Return the keys that hits of one source share: the canonical URL, and the DOI if there is one."""
-    keys = [canonical_url(item.url)]
-    if doi := find_doi(item.doi) or find_doi(item.url):
-        keys.append(f"doi:{doi}")
-    return keys
+    """Return the keys that hits of one source share: the canonical URL, and its DOIs.
+
+    A preprint may have two of them: that of its journal, and that of its URL at arXiv.
+    """
+    dois = filter(None, (find_doi(item.doi), find_doi(item.url)))
+    return [canonical_url(item.url), *(f"doi:{doi}" for doi in dict.fromkeys(dois))]
 
 
 ArtifactKind: TypeAlias = Literal["pdf", "html", "text"]

@@ -215,6 +215,8 @@ class ReadRecord(CompactModel):
     """True for a cache hit: no site got a request."""
     earlier: bool = False
     """True if a run above this one in its thread had archived the same text. Histories of earlier versions lack it."""
+    abstract_only: bool = False
+    """True if the abstract of a paper was read in place of its text."""
     entry: str | None = None
     """Hash of its stored entry; None if all is inline."""
 

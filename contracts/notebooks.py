@@ -6,9 +6,9 @@ activity that needs the details gets the hashes and loads the entries (`provider
 
 from typing import Any, Final, TypeVar
 
-from contracts.addresses import canonical_url, evidence_id, find_doi, finding_id
+from contracts.addresses import evidence_id, finding_id
 from contracts.base import CompactModel
-from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, join_hits
+from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, join_hits, keys_of
 from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
@@ -60,12 +60,11 @@ class AnalysisEntry(CompactModel):
 
 def find_hit(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
     """Return the hit of a URL, merged with all hits of the same work; None if there is none."""
-    address = canonical_url(url)
-    wanted_doi = find_doi(doi) or find_doi(url)
+    wanted = set(keys_of(SearchHit(url=url, doi=doi)))
     merged: SearchHit | None = None
     for hit in (hit for entry in entries for hit in entry.hits):
-        same_doi = wanted_doi is not None and wanted_doi == (find_doi(hit.doi) or find_doi(hit.url))
-        if same_doi or canonical_url(hit.url) == address:
+        if wanted.intersection(keys_of(hit)):
+            wanted.update(keys_of(hit))
             merged = hit if merged is None else join_hits(merged, hit)
     return merged
 

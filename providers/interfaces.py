@@ -140,6 +140,8 @@ class ExtractedDocument(DocumentFacts):
     """References to its bytes and its text, if the reader has just stored them."""
     validators: Validators | None = None
     """None if no site sent any."""
+    abstract_only: bool = False
+    """True if it is the abstract of a paper, in place of its text."""
 
 
 Progress = Callable[[int, int], None]

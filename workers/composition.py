@@ -39,7 +39,7 @@ from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
 from providers.search.corpus.library import CorpusLibrary
-from providers.search.declarations import BY_MODEL, search_declaration
+from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from providers.search.document_servers import DocumentServer
 from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client
@@ -131,13 +131,31 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     children = await stack.enter_async_context(SubprocessPool(CHILD_PROCESSES))
     library = open_corpora(settings, children)
     shared = await stack.enter_async_context(open_shared_state(settings))
-    limits = {f"search/{name}": ServiceLimits(rate) for name, rate in settings.search.requests_per_minute.items()}
+    limits = search_limits(settings)
     for name, endpoint in settings.models.endpoints.items():
         limits[f"model/{name}"] = ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
     limiter = Limiter(shared.store, limits)
     files = open_stores(settings)
     servers = await stack.enter_async_context(open_servers(settings, children, files.content, limiter))
     return _Stores(settings, client, stack, files, children, library, shared, limiter, servers)
+
+
+def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
+    """Return the limits of search services by name: those that the operator sets, else those that the services state.
+
+    A service that states one refuses what comes too early, so that its searches are evenly spaced.
+    """
+    values = settings.search_values()
+    limits = {}
+    for declaration in map(search_declaration, declared_names()):
+        stated = declaration.allowed_searches(values)
+        rate = settings.search.requests_per_minute.get(declaration.name, stated)
+        if rate is not None:
+            limits[f"search/{declaration.name}"] = ServiceLimits(
+                rate, is_spaced=stated is not None, one_at_a_time=declaration.one_at_a_time
+            )
+    others = settings.search.requests_per_minute.items()
+    return {f"search/{name}": ServiceLimits(rate) for name, rate in others} | limits
 
 
 async def _models(stores: _Stores) -> list[Activity]:

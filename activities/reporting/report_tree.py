@@ -56,6 +56,8 @@ class ListedSource:
     """Author, date, quality with its reason, and day of reading, as far as they are known."""
     quality: str
     read: str
+    extent: str = ""
+    """That only its abstract was read, if so."""
     mark: CitationMark | None = None
     """Its citation; None if it is not cited."""
     location: str = ""
@@ -174,11 +176,13 @@ def _source(inputs: ReportInputs, source: Source) -> ListedSource:
         published = say("published_on", day=say.day(source.published_at))
     quality = inputs.show(describe_quality(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
+    extent = say("abstract_only") if source.abstract_only else ""
     return ListedSource(
         name=inputs.show(source.title) or say("untitled"),
         address=source.shown_url,
         link=inputs.registry.link_of(source.shown_url),
-        about=[part for part in (written_by, published, quality, read) if part],
+        about=[part for part in (extent, written_by, published, quality, read) if part],
+        extent=extent,
         quality=quality,
         read=read,
     )
@@ -277,7 +281,8 @@ def write_markdown(report: ReportTree) -> WrittenText:
 
 
 def _source_line(source: ListedSource) -> Block:
-    description = f"{source.name}{source.location} · {source.quality} · {source.read} · "
+    extent = f" · {source.extent}" if source.extent else ""
+    description = f"{source.name}{source.location}{extent} · {source.quality} · {source.read} · "
     address = Run(source.link or source.address, link=source.link, code=source.link is None)
     label: list[Inline | str] = [] if source.mark is None or source.mark.link else [source.mark, " "]
     return paragraph(*label, description, address)

@@ -171,6 +171,7 @@ CONFIDENCE_VALUES: Final = {
     Confidence.CONFIRMED: 1.0, Confidence.HIGH: 0.8, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.25,
     Confidence.SPECULATION: 0.0,
 }  # fmt: skip
+ABSTRACT_ONLY: Final = "abstract only, not the paper"
 MAX_AGE_YEARS: Final = 10  # age at which a source's recency is 0
 
 
@@ -337,6 +338,14 @@ class PromptBlocks:
             lines.append(PromptBlock(f"{show_label(finding.id, self)}{about}: {statement}{confidence}"))
         return lines
 
+    def extent(self, source_id: str) -> str:
+        """Return a remark in brackets for a source of which only the abstract was read; empty for any other."""
+        return f" ({ABSTRACT_ONLY})" if source_id in self._abstracts else ""
+
+    @cached_property
+    def _abstracts(self) -> frozenset[str]:
+        return frozenset(source.id for source in self.request.sources if source.abstract_only)
+
     def headings(self, reference: DocumentRef | None) -> list[PromptBlock]:
         """Return the headings of a stored draft, each followed by the first sentence below it."""
         text = without_markers(self.documents.get(reference.hash, "") if reference else "")
@@ -480,6 +489,11 @@ class PromptBlocks:
         return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.HEADLINE))
 
     @property
+    def abstract_note(self) -> str:
+        """Return the remark for a source of which only the abstract was read."""
+        return ABSTRACT_ONLY
+
+    @property
     def _min_level(self) -> Level:
         if self.request.tokens.allow_content_dropping:
             return Level.DROPPED
@@ -535,7 +549,7 @@ class PromptBlocks:
 
     def cited_passages(self) -> list[tuple[Evidence, PromptBlock]]:
         """Return each passage that a reviewed draft cites with its title, headings and term, and its beginning."""
-        titles = {source.id: source.title for source in self.request.sources}
+        titles = {source.id: source.title + self.extent(source.id) for source in self.request.sources}
         texts = {source.id: self.documents.get(source.text.hash, "") for source in self.request.sources}
         shown = []
         for item in self.request.evidence:
@@ -564,6 +578,8 @@ class PromptBlocks:
         if in_context and level is Level.FULL:
             text = f"{passage.before[-CONTEXT_CHARACTERS:]} {text} {passage.after[:CONTEXT_CHARACTERS]}"
         title = guard_line(passage.title, TITLE_CHARACTERS)
+        if passage.abstract_only:
+            title = f"{title}; {ABSTRACT_ONLY}"
         text = guard_line(text, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
 

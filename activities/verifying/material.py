@@ -88,6 +88,12 @@ class Material:
         known = ((item, sources[item.source_id]) for item in items if item.source_id in sources)
         return {item.id: (item, source.title, self.texts[source.text.hash]) for item, source in known}
 
+    def show(self, key: str) -> checking.ShownPassage:
+        """Return a passage as checkers see it; of a paper's abstract they learn that it is one."""
+        item, title, text = self.passages[key]
+        abstracts = {source.id for source in self.entry.sources if source.abstract_only}
+        return show_passage(item, title, text).with_fields(abstract_only=item.source_id in abstracts)
+
     def with_found(self, found: Iterable[Evidence]) -> "Material":
         """Return the material with more passages that are tried."""
         return replace(self, found=[*self.found, *found])
@@ -426,14 +432,15 @@ def show_passages(identities: Sequence[str], material: Material) -> list[checkin
 
     The lines above several of one listing are shown once, with the last of them.
     """
-    known = [material.passages[key] for key in identities if key in material.passages]
+    keys = [key for key in identities if key in material.passages]
     last: dict[tuple[str, int], int] = {}
-    for item, _, text in known:
+    for item, _, text in (material.passages[key] for key in keys):
         if (listing := listing_above(text, item.start)) is not None:
             last[item.source_id, listing] = max(item.start, last.get((item.source_id, listing), 0))
     shown = []
-    for item, title, text in known:
-        passage = show_passage(item, title, text)
+    for key in keys:
+        item, _, text = material.passages[key]
+        passage = material.show(key)
         listing = listing_above(text, item.start)
         if listing is not None and item.start < last[item.source_id, listing]:
             passage = passage.with_fields(before=text_around(text, item.start, item.end)[0])

@@ -65,7 +65,13 @@ class VerifyingActivities:
                 written_freely=writer_engine(state.accounts.engine_by_role) is not EngineKind.EXTRACTIVE,
                 evidence=list(state.evidence.passages.values()),
                 sources=[
-                    checking.CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
+                    checking.CheckedSource(
+                        id=source.id,
+                        url=source.url,
+                        title=source.title,
+                        text=source.text,
+                        abstract_only=source.abstract_only,
+                    )
                     for source in state.evidence.sources.values()
                     if source.text is not None
                 ],

@@ -29,6 +29,8 @@ from providers.service_calls import ensure_confidential, ensure_key, is_confiden
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"
 """The provider that searches through a model's endpoint; it is configured by the settings of models."""
+CONTACT_VARIABLE: Final = "RESEARCH_CONTACT"
+"""The operator's contact, which every provider gets, for services that ask for a mail address."""
 
 REGION_PLACE: Final = "{region}"
 LOCATION: Final = re.compile(r"(?:^|/)locations/([a-z0-9-]{1,40})(?:/|$)")
@@ -76,6 +78,14 @@ class SearchDeclaration:
     """Variable that takes the place of the key: the path of a file with other credentials."""
     key_header: str = "authorization"
     """Header that carries the key; in `authorization` it is a bearer token."""
+    key_parameter: str = ""
+    """Parameter that carries the key in place of a header, of a service that documents no header."""
+    searches_per_minute: float = 0.0
+    """Searches a minute that the service allows, of all workers together; 0: it states no limit."""
+    searches_per_minute_with_key: float = 0.0
+    """The same with a key; 0: the key changes nothing."""
+    one_at_a_time: bool = False
+    """The service allows one request at a time, of all workers together."""
     other_variables: tuple[str, ...] = ()
     """Other required variables; none of them is a secret."""
     filters: frozenset[str] = frozenset()
@@ -133,6 +143,12 @@ class SearchDeclaration:
     def has_ended(self, today: date) -> bool:
         """Return whether its service answers nobody any more."""
         return self.ends_on is not None and today >= self.ends_on
+
+    def allowed_searches(self, values: Mapping[str, str]) -> float | None:
+        """Return the searches a minute that the service allows with these variables; None if it states no limit."""
+        if values.get(self.key_variable) and self.searches_per_minute_with_key:
+            return self.searches_per_minute_with_key
+        return self.searches_per_minute or None
 
     def language_code(self, language: str | None) -> str | None:
         """Return its code of a language; None for an unsupported one."""

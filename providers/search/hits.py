@@ -5,22 +5,27 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from contracts.addresses import canonical_url
 from contracts.evidence import SearchHit
 from contracts.messages import SearchRequest
 from providers.reading.canonical_text import UNSEEN, clean, iso_date, one_line
 from providers.search.filters import filters_of
+from providers.text import meaning_words, words
 
 MAX_RESULTS: Final = 50
 MAX_URL_LENGTH: Final = 2_000
 MAX_TITLE_LENGTH: Final = 300
 MAX_SNIPPET_LENGTH: Final = 1_000
+MAX_ABSTRACT_LENGTH: Final = 6_000
+"""Characters of an abstract: the longest structured ones of medicine have about 4,000."""
 MAX_NAME_LENGTH: Final = 120
 MAX_AUTHORS: Final = 20
 TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>|&#[0-9]{100,};?")
 """Markup, and numeric character references too long for Python to read."""
+OPERATORS: Final = frozenset({"and", "or", "not", "andnot"})
+"""Words that some services take for operators, in any case."""
 DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
 """Matched whole or not at all: a part may be the beginning of many identifiers."""
 
@@ -37,6 +42,12 @@ class RawResult:
     venue: str | None = None
     doi: str | None = None
     source_type: str = "web"
+    abstract: str | None = None
+    """Abstract of a paper, without markup; its line breaks are those between paragraphs."""
+    is_open: bool = True
+    """False for a paper whose text nobody may read at the URL: its abstract is read, if there is one."""
+    expects_pdf: bool = False
+    """True if the URL is that of a PDF."""
 
 
 def text_at(value: Any, *path: str) -> str | None:
@@ -85,6 +96,7 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
         seen.add(canonical_url(url))
         authors = (plain(name, MAX_NAME_LENGTH) for name in result.authors[:MAX_AUTHORS])
         doi = DOI.search(result.doi or "")
+        abstract = paragraphs(result.abstract, MAX_ABSTRACT_LENGTH)
         hit = SearchHit(
             url=url,
             title=plain(result.title, MAX_TITLE_LENGTH) or urlsplit(url).netloc,
@@ -96,6 +108,9 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
             authors=[name for name in dict.fromkeys(authors) if name],
             venue=plain(result.venue, MAX_TITLE_LENGTH) or None,
             doi=doi.group().rstrip(".,;") if doi else None,
+            abstract=abstract,
+            abstract_only=bool(abstract) and not result.is_open,
+            expects_pdf=result.expects_pdf,
         )
         hits.append(hit)
     return hits
@@ -124,6 +139,32 @@ def plain(text: str | None, limit: int) -> str:
     if len(line) <= limit:
         return line
     return line[: limit - 1].rstrip() + "…"
+
+
+def paragraphs(text: str | None, limit: int) -> str:
+    """Return paragraphs of clean text with a blank line between them, at most `limit` characters in all."""
+    lines = map(one_line, clean((text or "")[: limit * 8]).split("\n"))
+    written = "\n\n".join(filter(None, lines))
+    if len(written) <= limit:
+        return written
+    whole, _, _ = written[:limit].rpartition(" ")
+    return f"{whole.rstrip()} …"
+
+
+def doi_url(doi: str) -> str:
+    """Return the address of a paper by its digital object identifier."""
+    return f"https://doi.org/{quote(doi, safe='/:;()._-', errors='replace')}"
+
+
+def content_words(request: SearchRequest, characters: int) -> list[str]:
+    """Return the distinct words of a query that name its subject, in order and lower case; if none does, all of them.
+
+    For services whose query language has operators: a word has letters and digits, perhaps joined by a sign such as
+    `-`, and is no operator.
+    """
+    query = shorten_query(request.text, characters)
+    named = meaning_words(query, request.language or "en") or words(query)
+    return [word for word in dict.fromkeys(map(str.lower, named)) if word not in OPERATORS]
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:

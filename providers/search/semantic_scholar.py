@@ -10,7 +10,7 @@ from semanticscholar.AsyncSemanticScholar import AsyncSemanticScholar  # type: i
 from contracts.messages import SearchRequest, SearchResponse
 from providers.reading.canonical_text import iso_date
 from providers.search.filters import Filters
-from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
+from providers.search.hits import RawResult, doi_url, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import WebSearch
 
 MAX_PAGE_SIZE = 100
@@ -76,13 +76,13 @@ def _result(paper: dict[str, Any]) -> RawResult:
     year = paper.get("year")
     doi = text_at(paper, "externalIds", "DOI")
     preprint = text_at(paper, "externalIds", "ArXiv")
-    url = text_at(paper, "openAccessPdf", "url")
-    if not url and preprint:
-        url = f"https://arxiv.org/abs/{quote(preprint, errors='replace')}"
-    elif not url and doi:
-        url = f"https://doi.org/{quote(doi, safe='/:;()._-', errors='replace')}"
+    copy = text_at(paper, "openAccessPdf", "url")
+    if not copy and preprint:
+        url = f"https://arxiv.org/pdf/{quote(preprint, errors='replace')}"
+    else:
+        url = copy or (doi_url(doi) if doi else None) or text_at(paper, "url") or ""
     return RawResult(
-        url=url or text_at(paper, "url"),
+        url=url,
         title=text_at(paper, "title"),
         snippet=text_at(paper, "abstract"),
         published=iso_date(day) or (str(year) if isinstance(year, int) else None),
@@ -90,4 +90,7 @@ def _result(paper: dict[str, Any]) -> RawResult:
         venue=text_at(paper, "venue"),
         doi=doi,
         source_type="academic",
+        abstract=text_at(paper, "abstract"),
+        is_open=bool(copy or preprint),
+        expects_pdf=not copy and bool(preprint),  # many open copies are pages, whatever the name of their field
     )

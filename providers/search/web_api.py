@@ -14,7 +14,7 @@ import httpx2
 from contracts.messages import SearchRequest, SearchResponse
 from providers.certificates import trusted_certificates
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.search.declarations import SearchDeclaration
+from providers.search.declarations import CONTACT_VARIABLE, SearchDeclaration
 from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
 from providers.service_calls import StatusKind, classify, retry_after_seconds
@@ -26,7 +26,8 @@ MAX_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
 BAD_KEY: Final = re.compile(
-    r"api key (?:not valid|expired)|api_key_invalid|keyinvalid|subscription_token|credit balance"
+    r"api key (?:not valid|expired|invalid)|api_key_invalid|keyinvalid|subscription_token|credit balance"
+    r"|not enough credits"
 )
 
 
@@ -47,6 +48,9 @@ def web_client(user_agent: str) -> httpx2.AsyncClient:
 class WebSearch(ABC):
     """Base of the providers: a service at its address, with its key in a header so that no URL contains it.
 
+    Of a service that takes it only as a parameter, the key is in `key_fields`, which `fetch` sends; no error and no log
+    has a URL.
+
     `instance` distinguishes, for the cache, services of one name at several addresses.
     """
 
@@ -65,7 +69,15 @@ class WebSearch(ABC):
         self.instance = " ".join([without_user, *map(values.__getitem__, declaration.other_variables)])
         bearer = "Bearer " if declaration.key_header == "authorization" else ""
         key = values.get(declaration.key_variable)
-        self.headers = {declaration.key_header: bearer + key} if key else {}
+        self.headers: dict[str, str] = {}
+        self.key_fields: dict[str, str] = {}
+        if key and declaration.key_parameter:
+            self.key_fields[declaration.key_parameter] = key
+        elif key:
+            self.headers[declaration.key_header] = bearer + key
+        contact = values.get(CONTACT_VARIABLE, "").removeprefix("mailto:")
+        self.contact = contact if "@" in contact else ""
+        """The operator's mail address, for services that ask for one; empty without."""
         self.client = client
 
     async def search(self, request: SearchRequest) -> SearchResponse:
@@ -82,6 +94,20 @@ class WebSearch(ABC):
 
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
         """Send exactly one request; return the JSON object of an answer with status 200. Raises as `search` does."""
+        body = await self.fetch_bytes(method, url, **sent)
+        try:
+            answer = json.loads(body)
+        except (ValueError, RecursionError):
+            raise self.unavailable(MALFORMED) from None
+        if not isinstance(answer, dict):
+            raise self.unavailable(MALFORMED)
+        return answer
+
+    async def fetch_bytes(self, method: str, url: str, **sent: Any) -> bytes:
+        """Send exactly one request, with the key; return the body of an answer with status 200. Raises as `fetch`."""
+        if self.key_fields:
+            place = "data" if "data" in sent else "params"
+            sent[place] = {**sent.get(place, {}), **self.key_fields}
         timeout = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         body = bytearray()
         response = None
@@ -107,13 +133,7 @@ class WebSearch(ABC):
             raise self.error(response.status_code, response.headers.multi_items(), bytes(body))
         if failure:
             raise self.unavailable(failure)
-        try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError):
-            raise self.unavailable(MALFORMED) from None
-        if not isinstance(answer, dict):
-            raise self.unavailable(MALFORMED)
-        return answer
+        return bytes(body)
 
     def respond(
         self,

@@ -20,6 +20,9 @@ from providers.shared.shared_value import SharedValue, quote_part
 
 BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the others are evenly spaced
 SLEEP_SECONDS: Final = 5.0  # a shorter wait is slept through: a retry by Temporal costs four events and a queue
+SPACED_SLEEP_SECONDS: Final = 40.0  # the same, for the turns of a service whose calls are spaced: they all come
+LEASE_OF_CALL_SECONDS: Final = 20.0  # longer than a search takes; the lease of a killed worker expires after this
+BUSY_SECONDS: Final = 0.5  # between two checks whether a service that takes one call at a time is free
 MAX_PAUSE_SECONDS: Final = (
     20.0  # after failures that named no time: 1 s, 2 s, 4 s, … up to this; 30 s cost runs too much
 )
@@ -34,11 +37,27 @@ class ServiceLimits:
 
     requests_per_minute: float | None = None
     tokens_per_minute: int | None = None
+    is_spaced: bool = False
+    """True if no calls may come at once: the service refuses those that come too early."""
+    one_at_a_time: bool = False
+    """True if the service allows one call at a time, of all workers together."""
+
+    @property
+    def burst_seconds(self) -> float:
+        """Return the time whose calls may come at once."""
+        return 0.0 if self.is_spaced else BURST_SECONDS
+
+    def longest_sleep(self, state: "ServiceState") -> float:
+        """Return the longest wait in seconds that is slept through; that of a service that failed is a short one."""
+        return SPACED_SLEEP_SECONDS if self.is_spaced and not state.failures else SLEEP_SECONDS
 
     def spacing(self, tokens: int) -> float:
         """Return the seconds that a call of this many tokens uses up of the limits."""
         by_requests = 60.0 / self.requests_per_minute if self.requests_per_minute else 0.0
         return max(by_requests, 60.0 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0)
+
+
+NO_LIMITS: Final = ServiceLimits()
 
 
 class ServiceState(CheckedModel):
@@ -51,16 +70,27 @@ class ServiceState(CheckedModel):
     """Refusals and outages since the last answer."""
     due: float = 0.0
     """Time at which the next call would begin if calls were evenly spaced."""
+    leased_until: float = 0.0
+    """End of the lease of a call under way, of a service that takes one at a time."""
 
 
-def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceState, float]:
-    """Return the state and the seconds that a call must wait; up to `SLEEP_SECONDS`, its place is taken."""
+def take_turn(
+    state: ServiceState, now: float, spacing: float, limits: ServiceLimits = NO_LIMITS
+) -> tuple[ServiceState, float]:
+    """Return the state and the seconds that a call must wait.
+
+    Its place is taken if the wait is slept through; of a service that takes one call at a time only without a wait.
+    """
     wait = min(max(0.0, state.blocked_until - now), MAX_RETRY_AFTER_SECONDS)
     due = min(max(state.due, now), now + MAX_RETRY_AFTER_SECONDS)  # a clock that was set back must not block for years
     if spacing:
-        wait = max(wait, due - now - BURST_SECONDS)
-    if wait > SLEEP_SECONDS or (state.failures and wait > 0):
+        wait = max(wait, due - now - limits.burst_seconds)
+    if limits.one_at_a_time and now < state.leased_until <= now + LEASE_OF_CALL_SECONDS:
+        wait = max(wait, BUSY_SECONDS)
+    if wait > limits.longest_sleep(state) or (wait > 0 and (state.failures or limits.one_at_a_time)):
         return state, wait  # after failures, the first call after the pause is the probe
+    if limits.one_at_a_time:
+        state = state.with_fields(leased_until=now + LEASE_OF_CALL_SECONDS)
     if spacing:
         state = state.with_fields(due=due + spacing)
     if state.failures:
@@ -92,8 +122,8 @@ class Limiter:
         A `RateLimited` or `Unavailable` raised in the block makes all workers wait; an answer ends the pause.
         """
         key = f"limits/{quote_part(service)}"
-        limits = self._limits.get(service, ServiceLimits())
-        earlier_state = await self._take(key, service, limits.spacing(tokens))
+        limits = self._limits.get(service, NO_LIMITS)
+        earlier_state = await self._take(key, service, limits, limits.spacing(tokens))
         try:
             yield
         except StoreUnavailable:
@@ -104,23 +134,30 @@ class Limiter:
             if isinstance(error, RateLimited):
                 error.service = service
             raise
-        if earlier_state.failures:
-            await self._services.update(key, lambda state, _: (ServiceState(due=state.due), None))
+        else:
+            if earlier_state.failures:
+                await self._services.update(key, lambda state, _: (ServiceState(due=state.due), None))
+        finally:
+            if limits.one_at_a_time:
+                await self._services.update(key, lambda state, _: (state.with_fields(leased_until=0.0), None))
 
-    async def _take(self, key: str, service: str, spacing: float) -> ServiceState:
+    async def _take(self, key: str, service: str, limits: ServiceLimits, spacing: float) -> ServiceState:
         """Return the state before the call, once the call may start."""
 
-        def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float]]:
-            new_state, wait = take_turn(state, now, spacing)
-            return new_state, (state, wait)
+        def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float, bool]]:
+            new_state, wait = take_turn(state, now, spacing, limits)
+            return new_state, (state, wait, new_state is not state)
 
+        slept = 0.0
         while True:
-            state, wait = await self._services.update(key, decide)
-            if wait > SLEEP_SECONDS:
+            state, wait, is_taken = await self._services.update(key, decide)
+            longest = limits.longest_sleep(state)
+            if wait > longest or (limits.one_at_a_time and slept > longest):
                 raise RateLimited(f"{service} is not called now", retry_after=wait)
             if wait:
                 await asyncio.sleep(wait)
-            if not (wait and state.failures):
+                slept += wait
+            if is_taken or not wait:
                 return state
 
 

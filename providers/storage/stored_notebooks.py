@@ -127,6 +127,7 @@ class Notebooks:
             title=entry.title,
             publisher=entry.publisher,
             published_at=entry.published_at,
+            abstract_only=entry.abstract_only,
             snippet=entry.snippet,
             text=entry.text,
             links=entry.links,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -39,6 +40,12 @@ SCENARIOS = (
     "never", "reset", "reset_after_headers", "wrong_shape", "list", "deep", "not_json", "redirect", "bomb",
     "oversized", "stalled",
 )  # fmt: skip
+
+
+@cache
+def bomb() -> bytes:
+    """A small answer that becomes 60 MB; it is packed once for all tests."""
+    return gzip.compress(b"[" + b" " * 60_000_000 + b"]", 1)
 
 
 class SearchApis(LoopbackServer):
@@ -78,6 +85,8 @@ class SearchApis(LoopbackServer):
             method, parameters, body = headers["x-http-method-override"], dict(parse_qsl(body.decode())), b""
         if path == "token":
             return await self._give_token(provider, headers, body, writer)
+        if headers.get("content-type", "").startswith("application/x-www-form-urlencoded") and body:
+            parameters, body = dict(parse_qsl(body.decode(), keep_blank_values=True)), b""
         asked = Asked(provider, method, f"/{path}", parameters, headers, json.loads(body) if body else {})
         self.asked.append(asked)
         if provider not in PROVIDERS or not re.fullmatch(PATHS[provider], f"{method} {asked.path}"):
@@ -115,7 +124,7 @@ class SearchApis(LoopbackServer):
             "list": lambda: b"[1, 2]",
             "deep": lambda: b"[" * 200_000,
             "not_json": lambda: b"nothing found",
-            "bomb": lambda: gzip.compress(b"[" + b" " * 60_000_000 + b"]", 1),
+            "bomb": bomb,
             "oversized": lambda: b"[" + b" " * 9_000_000 + b"]",
         }
         if self.scenario in special:

@@ -200,8 +200,10 @@ class Settings(FileSettings):
         return [*values, *(match[1] for match in map(PASSWORD.match, addresses) if match)]
 
     def search_values(self) -> dict[str, str]:
-        """Return addresses and keys of the search services in plain text, by variable."""
-        return {**self.search_addresses, **{name: key.get_secret_value() for name, key in self.search_keys.items()}}
+        """Return addresses and keys of the search services in plain text, by variable, with the operator's contact."""
+        contact = {search_providers.CONTACT_VARIABLE: self.web.contact} if self.web.contact else {}
+        keys = {name: key.get_secret_value() for name, key in self.search_keys.items()}
+        return {**contact, **self.search_addresses, **keys}
 
     def document_servers(self) -> list[ServerDefinition]:
         """Return the servers of documents with the values of their variables, in the order of the file."""

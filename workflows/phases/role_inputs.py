@@ -21,7 +21,7 @@ MAX_GAPS_TO_ANSWER: Final = 15
 
 def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
     """Return a source for a role: a reference to its text and, for a role that searches it, the matching parts."""
-    shared = ("id", "url", "title", "publisher", "quality", "text", "entry")
+    shared = ("id", "url", "title", "publisher", "quality", "text", "entry", "abstract_only")
     return SourceExtract(
         **{name: getattr(source, name) for name in shared},
         hit_entries=source.hit_entries if to_search else [],

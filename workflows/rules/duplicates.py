@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import Final
 
 from contracts.addresses import canonical_url, source_id
-from contracts.evidence import SearchHit, Source, keys_of
+from contracts.evidence import SearchHit, Source, join_hits, keys_of
 from contracts.names import CORPUS_SCHEME
 from contracts.protected_sources import NAMED
 from contracts.recursive_roles import MentionedWork
@@ -36,9 +36,11 @@ class Identities:
                 self._ids.setdefault(key, source.id)
 
     def add(self, hit: SearchHit) -> None:
-        """Add a hit that ranks after all earlier ones."""
+        """Add a hit that ranks after all earlier ones; the first one with an open text leads."""
         identity = self.identity_of(hit)
-        self._leaders.setdefault(identity, hit)
+        leader = self._leaders.setdefault(identity, hit)
+        if leader.abstract_only and not hit.abstract_only:
+            self._leaders[identity] = join_hits(leader, hit)
         for key in keys_of(hit):
             self._ids.setdefault(key, identity)
 
@@ -47,7 +49,7 @@ class Identities:
         return next((self._ids[key] for key in keys_of(hit) if key in self._ids), source_id(hit.url))
 
     def leader_of(self, hit: SearchHit) -> SearchHit:
-        """Return the first hit of the same source, whose URL is read and determines a new source's id."""
+        """Return the hit of the same source whose URL is read: the first with an open text, else the first."""
         return self._leaders.get(self.identity_of(hit), hit)
 
 

@@ -32,7 +32,9 @@ def set_to(variables: list[str]) -> dict[str, str]:
     return {name: "http://127.0.0.1" if name.endswith("_URL") else "x" for name in variables}
 
 
-KEYED = {"tavily", "google", "vertex_ai_search", "brave", "searxng", "anthropic"}
+KEYED = {"tavily", "google", "vertex_ai_search", "openalex", "brave", "exa", "serper", "searxng", "anthropic"}
+FREE_PAPERS = ["semantic_scholar", "pubmed", "crossref", "arxiv"]
+"""Services of papers that need no key."""
 
 
 def test_the_order_and_what_is_missing() -> None:
@@ -47,15 +49,17 @@ def test_the_order_and_what_is_missing() -> None:
         "tavily": "set TAVILY_API_KEY",
         "google": "set GOOGLE_API_KEY and GOOGLE_CSE_ID",
         "vertex_ai_search": "set VERTEX_AI_SEARCH_API_KEY or GOOGLE_APPLICATION_CREDENTIALS and VERTEX_AI_SEARCH_APP",
+        "openalex": "set OPENALEX_API_KEY",
         "brave": "set BRAVE_API_KEY",
+        "exa": "set EXA_API_KEY",
+        "serper": "set SERPER_API_KEY",
         "searxng": "set SEARXNG_URL",
         "anthropic": "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, "
         "without ANTHROPIC_BASE_URL",
     }
-    assert usable(choices) == ["semantic_scholar", "wikipedia"]
-    assert choose(choices, None, NEWS) == [
-        choice for choice in choices if choice.name in {"tavily", "brave", "searxng"}
-    ]
+    assert usable(choices) == [*FREE_PAPERS, "wikipedia"]
+    news = {"tavily", "brave", "exa", "serper", "searxng"}
+    assert choose(choices, None, NEWS) == [choice for choice in choices if choice.name in news]
 
 
 def test_an_operator_may_choose_the_order() -> None:
@@ -115,9 +119,9 @@ def test_named_providers_are_used_alone() -> None:
     ("variables", "types", "names"),
     [
         (["TAVILY_API_KEY"], WEB, ["tavily", "wikipedia"]),
-        (["TAVILY_API_KEY"], ACADEMIC, ["semantic_scholar"]),
+        (["TAVILY_API_KEY"], ACADEMIC, FREE_PAPERS),
         (["TAVILY_API_KEY", "BRAVE_API_KEY"], NEWS, ["tavily", "brave"]),
-        (["SEARXNG_URL"], [*WEB, *ACADEMIC], ["semantic_scholar", "searxng", "wikipedia"]),
+        (["SEARXNG_URL"], [*WEB, *ACADEMIC], [*FREE_PAPERS, "searxng", "wikipedia"]),
         ([], WEB, ["semantic_scholar", "wikipedia"]),
     ],
 )

@@ -199,7 +199,7 @@ OLD_DOI = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-#"
         ({"openAccessPdf": {"url": "https://a.example/p.pdf"}, "publicationDate": "2024-05"},
          "https://a.example/p.pdf", "2024-05"),
         ({"externalIds": {"ArXiv": "1706.03762", "DOI": "10.1/x"}, "year": 2017},
-         "https://arxiv.org/abs/1706.03762", "2017"),
+         "https://arxiv.org/pdf/1706.03762", "2017"),
         ({"externalIds": {"DOI": OLD_DOI}, "publicationDate": "soon", "year": 1998},
          "https://doi.org/10.1002/(SICI)1097-4571(199806)49:8%3C693::AID-ASI4%3E3.0.CO;2-%23", "1998"),
         ({"externalIds": None, "year": 10**400}, "https://www.semanticscholar.org/paper/1", None),
