@@ -96,7 +96,7 @@ class SearchingActivities:
         labels = [
             _label(hit, request.snippet_characters)
             if index < request.titled
-            else SearchHit(url=hit.url, doi=hit.doi, archived=hit.archived)
+            else SearchHit(url=hit.url, doi=hit.doi, archived=hit.archived, abstract_only=hit.abstract_only)
             for index, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
         ]
         entry = None
@@ -117,7 +117,12 @@ def _label(hit: SearchHit, snippet_characters: int) -> SearchHit:
     if snippet_characters:
         snippet = shorten(" ".join(hit.snippet.split()), snippet_characters)
     return SearchHit(
-        url=hit.url, title=hit.title[:TITLE_CHARACTERS], snippet=snippet, doi=hit.doi, archived=hit.archived
+        url=hit.url,
+        title=hit.title[:TITLE_CHARACTERS],
+        snippet=snippet,
+        doi=hit.doi,
+        abstract_only=hit.abstract_only,
+        archived=hit.archived,
     )
 
 

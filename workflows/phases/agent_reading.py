@@ -244,9 +244,10 @@ def describe_hit(page: Candidate) -> str:
 
 
 def page_title(page: Candidate) -> str:
-    """Return the title of a page with its date, if it has one."""
+    """Return the title of a page with its date, if it has one, and whether only an abstract of it is open."""
     date = f" ({page.hit.published_at})" if page.hit.published_at else ""
-    return f"{page.hit.title or 'without a title'}{date}"
+    extent = " (abstract only)" if page.hit.abstract_only else ""
+    return f"{page.hit.title or 'without a title'}{date}{extent}"
 
 
 def unread_reason(source: Source | None) -> str:
