@@ -12,9 +12,10 @@ from contracts.request import SourceType
 from providers.errors import NotConfigured
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import BUILT_IN
+from providers.shared.limits import ServiceLimits
 from tests.fakes.search_answers import APP, CSE_ID, KEYS, MODEL, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking
-from workers.composition import find_unreachable, open_search_providers, user_agent
+from workers.composition import find_unreachable, open_search_providers, search_limits, user_agent
 from workers.resolution_inputs import configuration_of, search_choices, search_model
 from workers.settings.loading import Settings, load_settings
 from workers.settings.models import EndpointSettings
@@ -41,6 +42,18 @@ def variables(server: SearchApis) -> dict[str, str]:
 def test_every_provider_of_the_product_has_a_fake_service() -> None:
     """A provider without one is not tested: its path and its answers belong into `tests/fakes/search_answers.py`."""
     assert [one.name for one in BUILT_IN if one.name not in PROVIDERS] == []
+
+
+def test_limits_that_services_state_hold_for_all_workers(tmp_path: Path) -> None:
+    """One request in three seconds for arXiv, more with a key for PubMed; the operator may set another rate."""
+    limits = search_limits(loaded(tmp_path))
+    assert limits["search/arxiv"] == ServiceLimits(20, is_spaced=True, one_at_a_time=True)
+    assert limits["search/pubmed"].requests_per_minute == 60
+    assert set(limits) == {"search/arxiv", "search/pubmed", "search/crossref"}
+    (tmp_path / "research.toml").write_text("[search.requests_per_minute]\narxiv = 4\ntavily = 30\n")
+    limits = search_limits(loaded(tmp_path, PUBMED_API_KEY="k"))
+    assert limits["search/arxiv"] == ServiceLimits(4, is_spaced=True, one_at_a_time=True)
+    assert (limits["search/pubmed"].requests_per_minute, limits["search/tavily"]) == (200, ServiceLimits(30))
 
 
 SERVER = """

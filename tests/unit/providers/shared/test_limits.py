@@ -97,6 +97,47 @@ def test_a_configured_rate_holds_over_a_minute() -> None:
     assert 60 <= begun <= 67
 
 
+def test_spaced_calls_begin_one_after_the_other() -> None:
+    """A service that refuses what comes early gets none at once: each waits for its place, however many come."""
+    limits, state, waits = ServiceLimits(20, is_spaced=True), ServiceState(), []
+    for _ in range(5):
+        state, wait = take_turn(state, 1_000.0, limits.spacing(0), limits)
+        waits.append(wait)
+    assert waits == [0, 3, 6, 9, 12]
+    failed = record_failure(state, 1_000.0, 30.0)
+    assert take_turn(failed, 1_000.0, limits.spacing(0), limits) == (failed, 30.0), "a pause is not slept through"
+
+
+async def test_a_service_with_one_connection_has_one_call_at_a_time() -> None:
+    """Of all workers together, and three seconds after the last; a killed worker holds it only for a while."""
+    world = World(requests_per_minute=20, is_spaced=True, one_at_a_time=True)
+    limits = ServiceLimits(20, is_spaced=True, one_at_a_time=True)
+    state, wait = take_turn(ServiceState(), 1_000.0, 3.0, limits)
+    assert wait == 0
+    assert take_turn(state, 1_004.0, 3.0, limits)[1] == pytest.approx(0.5), "the first call is still under way"
+    assert take_turn(state, 1_001.0, 3.0, limits)[1] == pytest.approx(2)
+    assert take_turn(state, 1_030.0, 3.0, limits)[1] == 0, "its worker is lost"
+    under_way, most = 0, 0
+
+    async def call(worker: Limiter) -> None:
+        nonlocal under_way, most
+        async with worker.permit("service"):
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.05)
+            world.now += 4
+            under_way -= 1
+
+    calls = [asyncio.create_task(call(worker)) for worker in (world.one, world.other)]
+    await asyncio.sleep(0.01)
+    world.now += 3.5  # the place of the second call has come, and the first one is under way
+    await asyncio.gather(*calls)
+    assert most == 1
+    await world.call(world.one, RateLimited("429", retry_after=2))
+    world.now += 6
+    assert await world.call(world.other) == 0, "a failure frees the service, too"
+
+
 async def test_tokens_are_limited_by_their_estimate() -> None:
     """A call that is expected to take a minute's tokens makes the next one wait."""
     world = World(tokens_per_minute=60)
