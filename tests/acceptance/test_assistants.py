@@ -86,7 +86,7 @@ async def test_a_run_outlives_the_client_that_gave_up_on_it(tmp_path: Path) -> N
         async with assistant(made, "--no-start") as client:
             state = await wait_for_end(client, started["research_id"])
             assert state["outcome"] == "completed"
-            _, status, _ = await made.command("status", started["research_id"], "--json")
+            _, status, _ = await made.ask("status", started["research_id"], "--json")
             assert json.loads(status)["limits"]["max_cost_usd"] == 1.5
             parts = {}
             for part in ("report", "sources", "verdicts"):
@@ -165,7 +165,7 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
     async with topology(tmp_path, 0.3) as made:
         await made.start_workers()
         words = ("--corpus", "documents", "--clarify", "required", "--approve", "plan", "--id", "asked")
-        code, _, errors = await made.command("start", QUESTION, *words)
+        code, _, errors = await made.ask("start", QUESTION, *words)
         assert code == 0, errors
         named = {"research_id": "asked"}
         async with connected(made, transport) as client:
@@ -207,7 +207,7 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
             assert following["research_id"] != "asked"
             assert following["searches"] == "the corpus documents"
             assert (await wait_for_end(client, following["research_id"]))["outcome"] == "completed"
-        _, report, _ = await made.command("report", following["research_id"])
+        _, report, _ = await made.ask("report", following["research_id"])
         assert f"The run asked (“{QUESTION}”)" in report
 
 

@@ -107,7 +107,7 @@ def client_of(address: str) -> openai.AsyncOpenAI:
 
 async def runs_of(made: Topology) -> list[str]:
     """The ids of all runs, newest first."""
-    _, listed, _ = await made.command("list", "--json")
+    _, listed, _ = await made.ask("list", "--json")
     return [row["research_id"] for row in json.loads(listed)]
 
 
@@ -147,9 +147,9 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
         assert heard.finish == "stop"
         assert heard.usage.prompt_tokens > 1_000
         assert_cited(heard)
-        _, status, _ = await made.command("status", heard.id, "--json")
+        _, status, _ = await made.ask("status", heard.id, "--json")
         assert json.loads(status)["limits"]["max_cost_usd"] == 2.0
-        _, report, _ = await made.command("report", heard.id)
+        _, report, _ = await made.ask("report", heard.id)
         assert heard.content.startswith(report)
         calls = len(made.model.calls)
         whole: Any = await sdk.chat.completions.create(model=MODEL, messages=window.messages, user="ann")
@@ -164,7 +164,7 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
         following = await window.say("And which settings control it?", reasoning_effort="low")
         assert following.id != heard.id
         assert_cited(following)
-        _, document, _ = await made.command("report", following.id, "--format", "json")
+        _, document, _ = await made.ask("report", following.id, "--format", "json")
         effective = json.loads(document)["effective_request"]
         assert (effective["follow_up"]["research_id"], effective["depth"]) == (heard.id, "light")
         again = await window.say("again", reasoning_effort="low")
@@ -196,7 +196,7 @@ async def test_a_lost_stream_leads_back_to_its_run(tmp_path: Path) -> None:
             assert guided.id == lost.id
             repeated = await window.hear()
             assert (repeated.id, repeated.finish) == (lost.id, "stop")
-            _, status, _ = await made.command("status", lost.id, "--json")
+            _, status, _ = await made.ask("status", lost.id, "--json")
             texts = [item["text"] for item in json.loads(status)["guidance"]]
             assert texts == ["Look at the locks, too"]
             assert (await window.hear()).content == repeated.content

@@ -76,7 +76,7 @@ async def test_everything_can_be_done_without_the_script(tmp_path: Path) -> None
         await ask(page, QUESTION, approval=True)
         rejected = page.url.partition("?")[0]
         words = ("--corpus", "documents", "--clarify", "required", "--approve", "plan", "--id", "asked")
-        code, _, errors = await made.command("start", QUESTION, *words)
+        code, _, errors = await made.ask("start", QUESTION, *words)
         assert code == 0, errors
         await page.goto(rejected.rpartition("/")[0] + "/asked")
         await until(page, "#answers")

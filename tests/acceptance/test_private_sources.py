@@ -25,7 +25,7 @@ def settings(folder: Path) -> str:
 
 
 async def audited(made: Topology, research_id: str) -> None:
-    code, output, errors = await made.command("audit", research_id)
+    code, output, errors = await made.ask("audit", research_id)
     assert code == 0, output + errors
 
 
@@ -60,7 +60,7 @@ async def test_a_run_over_a_private_source_survives_a_kill_and_pays_nothing_agai
         await made.start_workers()
         code, output, errors = await made.command("watch", "private", "--json")
         assert code == 0, output + errors
-        report = json.loads((await made.command("report", "private", "--format", "json"))[1])
+        report = json.loads((await made.ask("report", "private", "--format", "json"))[1])
         await audited(made, "private")
         assert made.answered_twice() == []
     cited = {citation["source_id"] for citation in report["citations"]}
@@ -80,13 +80,13 @@ async def test_the_tools_of_another_home_are_a_private_source(tmp_path: Path) ->
     other.mkdir()
     here.mkdir()
     async with topology(other) as elsewhere:
-        await elsewhere.command("corpus", "refresh", "documents")
+        await elsewhere.ask("corpus", "refresh", "documents")
         variables = [f"{name}={elsewhere.environment()[name]}" for name in ("RESEARCH_HOME", "RESEARCH_CONFIG")]
         command = json.dumps(["/usr/bin/env", *variables, PROGRAM, "mcp", "--no-start"])
         async with topology(here, configuration=f"[search.mcp.wiki]\ncommand = {command}\n") as made:
             code, output, errors = await made.command("run", QUESTION, *ONLY_WIKI, "--id", "ours")
             assert code == 0, output + errors
-            report = json.loads((await made.command("report", "ours", "--format", "json"))[1])
+            report = json.loads((await made.ask("report", "ours", "--format", "json"))[1])
             await audited(made, "ours")
     cited = {citation["source_id"] for citation in report["citations"]}
     urls = [source["url"] for source in report["sources"] if source["id"] in cited]

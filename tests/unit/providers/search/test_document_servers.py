@@ -46,6 +46,13 @@ async def opened(folder: Path, kind: str = "good", **fields: Any) -> AsyncIterat
             await server.close()
 
 
+@asynccontextmanager
+async def answering(folder: Path, kind: str = "good", **fields: Any) -> AsyncIterator[DocumentServer]:
+    """A server of a kind in this process, by its address: what it answers is the same over both transports."""
+    async with serving(kind, folder) as url, opened(folder, url=url, **fields) as server:
+        yield server
+
+
 def calls(folder: Path) -> list[str]:
     """The calls that were noted, without the process."""
     return [line.partition(" ")[2] for line in (folder / "calls").read_text(encoding="utf-8").splitlines()]
@@ -105,7 +112,7 @@ async def test_a_tool_without_the_usual_names_is_mapped(tmp_path: Path) -> None:
     fields = FieldNames(
         query="words", limit="most", results="found.hits", id="key.number", title="name", text="body", url="link"
     )
-    async with opened(tmp_path, "one_tool", search_tool="find", fields=fields) as server:
+    async with answering(tmp_path, "one_tool", search_tool="find", fields=fields) as server:
         hits = (await server.search(asking(max_results=2))).hits
         assert [hit.url for hit in hits] == ["mcp:wiki/0", "mcp:wiki/1"]
         assert [hit.snippet[:6] for hit in hits] == ["VACUUM", "A tran"]
@@ -119,7 +126,7 @@ async def test_a_tool_without_the_usual_names_is_mapped(tmp_path: Path) -> None:
 
 async def test_a_wrong_mapping_is_named_with_its_setting(tmp_path: Path) -> None:
     """Before a call if a tool is missing; the definition says which argument there is not."""
-    async with opened(tmp_path, search_tool="find") as server:
+    async with answering(tmp_path, search_tool="find") as server:
         assert "has no tool “find”" in str(await failure(server))
     definition = ServerDefinition(name="mcp.wiki", search_tool="find", fields=FieldNames(query="words", limit="most"))
     assert definition.missing_in({"search": ["query"]}) == "it has no tool find: set search.mcp.wiki.search_tool"
@@ -187,7 +194,7 @@ async def test_an_answer_of_fifty_megabytes_is_not_taken(tmp_path: Path, *, by_a
 
 async def test_hostile_text_is_only_text(tmp_path: Path) -> None:
     """Markup, control and invisible characters do not pass; addresses that are no plain web pages are not shown."""
-    async with opened(tmp_path, "hostile") as server:
+    async with answering(tmp_path, "hostile") as server:
         hits = (await server.search(asking())).hits
         assert [hit.address for hit in hits] == ["", "", ""]
         shown = hits[0].title + hits[0].snippet
@@ -211,7 +218,7 @@ async def test_answers_of_another_form_are_errors(
     tmp_path: Path, kind: str, expected: type[ProviderError], words: str
 ) -> None:
     """Never an empty result; a tool that refuses a query refuses only that one."""
-    async with opened(tmp_path, kind) as server:
+    async with answering(tmp_path, kind) as server:
         error = await failure(server)
         assert isinstance(error, expected)
         assert words in str(error)
@@ -219,43 +226,43 @@ async def test_answers_of_another_form_are_errors(
 
 async def test_duplicates_and_long_lists_are_bounded(tmp_path: Path) -> None:
     """A document is found once, and of twenty thousand results as many as were asked for."""
-    async with opened(tmp_path, "twice") as server:
+    async with answering(tmp_path, "twice") as server:
         hits = (await server.search(asking())).hits
         assert [(document_id(hit.url), hit.rank) for hit in hits] == list(zip(DOCUMENTS, (1, 4, 7), strict=True))
-    async with opened(tmp_path, "many") as server:
+    async with answering(tmp_path, "many") as server:
         assert len((await server.search(asking(max_results=7))).hits) == 7
 
 
 async def test_results_keep_to_the_domains_and_days_of_a_request(tmp_path: Path) -> None:
     """By the web address of a document, if it has one; for what a server cannot do the answer has warnings."""
-    async with opened(tmp_path) as server:
+    async with answering(tmp_path) as server:
         assert not (await server.search(asking(domains_deny=["example.org"]))).hits
         answer = await server.search(asking(domains_allow=["example.org"], language="de"))
         assert len(answer.hits) == len(DOCUMENTS)
         assert "cannot keep to a language" in answer.warnings
-    async with opened(tmp_path, "hostile") as server:
+    async with answering(tmp_path, "hostile") as server:
         assert (await server.search(asking(domains_allow=["example.org"]))).hits
 
 
 async def test_documents_of_several_forms_are_read(tmp_path: Path) -> None:
     """Pages that name the next one, a file of another type, and plain text that is no JSON."""
-    async with opened(tmp_path, "pages") as server:
+    async with answering(tmp_path, "pages") as server:
         document = await server.read("mcp:wiki/1")
         assert [f"page {number}" in document.text for number in (1, 2, 3, 4)] == [True, True, True, False]
-    async with opened(tmp_path, "resource") as server:
+    async with answering(tmp_path, "resource") as server:
         document = await server.read("mcp:wiki/1")
         assert (document.media_type, document.text) == (
             "text/html",
             "# Freezing\n\nRows older than fifty million transactions are frozen.",
         )
-    async with opened(tmp_path, "plain") as server:
+    async with answering(tmp_path, "plain") as server:
         assert "a < b" in (await server.read("mcp:wiki/1")).text
 
 
 @pytest.mark.parametrize(("kind", "reason"), [("endless", "too_large"), ("wrong", "malformed"), ("good", "not_found")])
 async def test_documents_that_cannot_be_read_have_a_reason(tmp_path: Path, kind: str, reason: str) -> None:
     """One that never ends, one without a text, and one that the server does not have."""
-    async with opened(tmp_path, kind) as server:
+    async with answering(tmp_path, kind) as server:
         with pytest.raises(SourceUnreadable) as raised:
             await server.read("mcp:wiki/unknown")
         assert raised.value.kind == reason
