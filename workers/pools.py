@@ -32,6 +32,7 @@ from temporalio.workflow import Info
 
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import MODULE_PREFIX, POOLS
+from workers.resolution_inputs import product_version
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run takes well under a megabyte
@@ -109,6 +110,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
         "graceful_shutdown_timeout": DRAIN_TIMES[pool] if grace is None else grace,
+        "build_id": product_version(),  # by default the SDK reads the code of every module that is loaded, for 0.1 s
     }
     if pool == WORKFLOWS:
         worker = Worker(

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -224,10 +225,22 @@ def _library_prices(model: str, usage: Usage) -> tuple[float, float] | None:
         cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
     )
+    provider = _priced_by(model)
+    if provider is None:
+        return None
+    price = genai_prices.calc_price(billed, model, provider_id=provider)
+    return float(price.input_price), float(price.output_price)
+
+
+@lru_cache(maxsize=64)  # for a model that no list has, the library looks through all of each list
+def _priced_by(model: str) -> str | None:
+    """Return the provider whose price list has a model; None if none has."""
+    import genai_prices  # noqa: PLC0415
+
     for provider in PROVIDERS:
         try:
-            price = genai_prices.calc_price(billed, model, provider_id=provider)
+            genai_prices.calc_price(genai_prices.Usage(), model, provider_id=provider)
         except LookupError:
             continue
-        return float(price.input_price), float(price.output_price)
+        return provider
     return None

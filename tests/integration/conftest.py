@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
@@ -13,7 +14,7 @@ from temporalio.worker import Worker
 from contracts.names import POOLS
 from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
-from workers.dev_server import SERVER_SETTINGS, detach_server, find_binary
+from workers.dev_server import GO_SETTINGS, SERVER_SETTINGS, detach_server, find_binary
 from workers.pools import PoolContents, build_worker, set_deadlock_timeout
 from workers.temporal import DATA_CONVERTER
 
@@ -40,9 +41,12 @@ class Server:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def server() -> AsyncIterator[Server]:
-    environment = await WorkflowEnvironment.start_local(
-        dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in GO_SETTINGS.items():
+            patch.setenv(name, value)
+        environment = await WorkflowEnvironment.start_local(
+            dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST
+        )
     async with environment:
         yield Server(environment.client.service_client.config.target_host)
 

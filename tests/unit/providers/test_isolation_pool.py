@@ -104,12 +104,20 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
         b"ready\n",
     ],
 )
-async def test_a_child_that_was_taken_over_can_only_state_plain_data(answer: bytes) -> None:
-    """Whatever is neither a result of the expected type nor an error of ours in plain words ends the child."""
+def test_an_answer_that_is_no_plain_data_is_none(answer: bytes) -> None:
+    """Neither a result of the expected type nor an error of ours in plain words: the child that wrote it crashed."""
+    with pytest.raises(InputUnprocessable) as caught:
+        read_answer(answer, TypeAdapter(Usage))
+    assert caught.value.kind == "crash"
+
+
+async def test_a_child_that_was_taken_over_can_only_state_plain_data() -> None:
+    """What is no plain data ends the child that wrote it."""
     async with SubprocessPool(1) as pool:
         child = await pool.call("os:getpid", returns=NUMBER)
+        forged = b"value\n" + pickle.dumps(Usage(cost_usd=99))
         with pytest.raises(InputUnprocessable) as caught:
-            await pool.call("tests.fakes.killers:forge", answer, returns=TypeAdapter(Usage))
+            await pool.call("tests.fakes.killers:forge", forged, returns=TypeAdapter(Usage))
         assert caught.value.kind == "crash"
         assert await pool.call("os:getpid", returns=NUMBER) != child
 
