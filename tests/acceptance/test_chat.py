@@ -172,6 +172,7 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
         assert await runs_of(made) == [again.id, following.id, heard.id]
 
 
+@pytest.mark.soak
 async def test_a_lost_stream_leads_back_to_its_run(tmp_path: Path) -> None:
     """The client goes away, and then `serve` is killed: the same conversation has the same run, no answer paid twice.
 

@@ -38,6 +38,7 @@ def is_running(process: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.soak
 async def test_a_run_over_a_private_source_survives_a_kill_and_pays_nothing_again(tmp_path: Path) -> None:
     """Every worker is killed while the model answers: the program ends with it, and no answer or document is asked twice.
 

@@ -32,6 +32,8 @@ from workflows.strategies.units import carry_out
 
 Answer = Callable[[str], dict[str, Any]]
 MEDIUM: dict[str, Any] = {"depth": "medium"}
+FEW: dict[str, Any] = {"limits": {"max_corrections": 1, "max_levels": 2, "max_sources": 2}}
+"""For a run in which every role is asked, a few times."""
 FORBIDDEN = "http://169.254.169.254/latest/meta-data"
 checked, extracted, planned = library_work.self_check, library_work.extraction, library_work.tree
 
@@ -372,7 +374,7 @@ async def test_a_work_that_no_source_mentions_is_neither_opened_nor_searched(
 ) -> None:
     """Its address is asked of nobody, though gaps are looked into (C4-7, S4-045)."""
     answers(monkeypatch, extraction=naming_an_address, self_check=never_content)
-    trial = await run_of(tmp_path)
+    trial = await run_of(tmp_path, **FEW)
     assert trial.findings
     sent = f"{trial.world.corpus.searches}{trial.world.corpus.reads}{[call.prompt for call in trial.api.requests]}"
     assert "169.254" not in sent
@@ -530,7 +532,7 @@ async def calls_of_a_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
         return extracted(prompt) | {"identified_gaps": holes[:1]}
 
     answers(monkeypatch, extraction=open_ended, self_check=never_content)
-    trial = await run_of(folder)
+    trial = await run_of(folder, **FEW)
     made = {
         (ACTS_AS.get(one, one), ACTS_AS.get(role, role))
         for one, each in trial.state.accounts.calls.items()
