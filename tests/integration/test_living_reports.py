@@ -142,7 +142,7 @@ RUNS: dict[str, tuple[str, dict[str, Any], Meddling | None]] = {
     "whole": ("good", {"limits": BOUNDED}, None),
     "stopped": ("good", FEWER, stop_early),
     "nonsense": ("hopeless", FEWER, None),
-    "corrected": ("fabricates", {"verify": "full", "limits": BOUNDED | {"max_sources": 12}}, None),
+    "corrected": ("fabricates", {"verify": "full", "limits": BOUNDED | {"max_sources": 14}}, None),
     "straying": ("strays", {"limits": BOUNDED | {"max_sources": 13}}, None),
 }
 """By name: the model, fields of the request, and what a person does once the run works."""
