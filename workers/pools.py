@@ -248,7 +248,7 @@ async def run_pools(
 # --- the sandbox of workflow code -------------------------------------------------------------------------------------
 def _passing(prefix: str) -> Iterator[str]:
     yield f"{prefix}contracts"
-    for name in ("rules", "run", "phases", "messages", "status"):
+    for name in ("rules", "run", "phases", "messages", "status", "registry"):
         yield f"{prefix}workflows.{name}"
     for name in ("protocol", "units", "supervisor", "reflective", "orchestrator", "living", "recursive"):
         yield f"{prefix}workflows.strategies.{name}"
