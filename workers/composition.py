@@ -354,12 +354,13 @@ async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
 def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModelEngine:
     """Create the engine for all configured endpoints."""
     names = dict.fromkeys((DEFAULT_ENDPOINT, *settings.models.endpoints))
-    endpoints = {name: _endpoint(settings, name) for name in names}
+    endpoints = {name: open_endpoint(settings, name) for name in names}
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
     return LanguageModelEngine(ModelDirectory(endpoints, tiers), PriceTable(settings.models.prices), limiter)
 
 
-def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
+def open_endpoint(settings: Settings, name: str) -> ModelEndpoint:
+    """Open one endpoint of the configuration; its connections are the caller's to close."""
     models = settings.models
     key = settings.model_keys().get(name)
     secret = key.get_secret_value() if key else None

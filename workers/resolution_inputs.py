@@ -15,7 +15,8 @@ import providers
 from activities.preparation import ResearchConfiguration
 from contracts.outcome import Usage
 from contracts.request import Depth, SourceType
-from contracts.resolved import EffectiveSearch, Hook, ProviderChoice
+from contracts.resolved import EffectiveLimits, EffectiveSearch, Hook, ProviderChoice
+from contracts.strategies import list_declared
 from contracts.vocabulary import Tier
 from providers.errors import NotConfigured
 from providers.models.chat import ToolUse
@@ -74,12 +75,7 @@ def configuration_of(
         search_advice=advice,
         search=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
         hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},
-        presets={
-            (strategy, depth): settings.preset(strategy, depth)
-            for strategy, overrides in settings.strategy.items()
-            for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
-            if depth in overrides or (depth is Depth.MEDIUM and Depth.AUTO in overrides)
-        },
+        presets=_own_presets(settings),
         search_attributes=search_attributes,
         collection=_collection(settings),
         tokens=settings.tokens.with_fields(research_archive_dir=None),  # differs between workers
@@ -87,6 +83,23 @@ def configuration_of(
         notices=None if settings.notify.url is None else [*settings.notify.include],
         product_version=product_version(),
     )
+
+
+def _own_presets(settings: Settings) -> dict[tuple[str, Depth], EffectiveLimits]:
+    """Return the presets that the configuration changes, by strategy and depth."""
+    depths = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
+    pairs = [(strategy.name, depth) for strategy in list_declared() for depth in depths if depth in strategy.presets]
+    all_differ = settings.runs.max_cost_usd is not None
+    return {
+        (strategy, depth): settings.preset(strategy, depth)
+        for strategy, depth in pairs
+        if all_differ or _overrides(settings, strategy, depth)
+    }
+
+
+def _overrides(settings: Settings, strategy: str, depth: Depth) -> bool:
+    own = settings.strategy.get(strategy, {})
+    return depth in own or (depth is Depth.MEDIUM and Depth.AUTO in own)
 
 
 def search_choices(settings: Settings, order: Sequence[str] | None = None) -> list[ProviderChoice]:

@@ -58,6 +58,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "First use": {
         "demo": ("demo", "Ask two questions without a key or a network."),
+        "init": ("init", "Name a model, a key, a search service, a cap and a folder; try each once."),
     },
     "This machine": {
         "corpus": ("corpus", "Add, list, inspect or remove folders of documents."),

@@ -1,17 +1,20 @@
 """The configuration of a process, and the only place that reads the environment.
 
-Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
-`research.toml` in the working directory is not read, as it may be untrusted. `ANTHROPIC_API_KEY` alone configures no
-model, as it may be set for another program: paying, and sending text elsewhere, must be a decision.
+Flags > environment > `research.env` of the configuration folder > the file of `--config` or RESEARCH_CONFIG > the file
+of the configuration folder > defaults. A `research.toml` in the working directory is not read, as it may be untrusted.
+`ANTHROPIC_API_KEY` alone configures no model, as it may be set for another program: paying, and sending text elsewhere,
+must be a decision.
 """
 
 import hashlib
 import json
 import os
 import re
+import stat
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -35,7 +38,7 @@ from providers.search.availability import provider_choices, usable
 from providers.search.declarations import FieldNames, ServerDefinition
 from providers.service_calls import in_clear
 from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
-from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME
+from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME, VARIABLES_FILE, read_variables
 from workers.settings.sections import FileSettings
 
 VARIABLES: dict[str, tuple[str, ...]] = {
@@ -174,6 +177,8 @@ class Settings(FileSettings):
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
         """Return the built-in preset, overridden by the operator's values. Raises KeyError for an unknown strategy."""
         base = preset(strategy, depth)
+        if self.runs.max_cost_usd is not None:
+            base = base.with_fields(max_cost_usd=self.runs.max_cost_usd)
         chosen = self.strategy.get(strategy, {})
         named = effective_depth(depth)
         override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is effective_depth(Depth.AUTO) else None)
@@ -265,16 +270,23 @@ def load_settings(
     *,
     environment: Mapping[str, str] | None = None,
     user_folder: Path | None = None,
+    suffix: str = "",
 ) -> Settings:
-    """Read the configuration from all its sources. Raises `SettingsError` with one line per problem."""
+    """Read the configuration from all its sources. Raises `SettingsError` with one line per problem.
+
+    With a `suffix`, the user's own files are those whose names end with it, which are not in force yet.
+    """
     try:
         declare_installed()
         search_providers.declare_installed()
     except ValueError as error:
         raise SettingsError(str(error)) from None
     flags = flags or Flags()
-    variables = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
-    raw = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
+    folder = user_folder or platformdirs.user_config_path(APPLICATION)
+    given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
+    stored = _read_variables(folder / (VARIABLES_FILE + suffix))
+    variables = stored | {name: value for name, value in given.items() if value.strip() or name not in stored}
+    raw = _read_file(folder / (FILE_NAME + suffix))
     text = variables.get(CONFIG_VARIABLE, "").strip()
     if (config_file := flags.config or (Path(text).expanduser() if text else None)) is not None:
         if flags.config is None and not config_file.is_absolute():
@@ -283,7 +295,9 @@ def load_settings(
             raise SettingsError(f"{visible(str(config_file))}: there is no such file")
         raw |= _read_file(config_file.absolute())
     raw |= _from_environment(variables)
-    raw |= _named_by_servers(raw, variables)
+    named_by_servers = _named_by_servers(raw, variables)
+    raw |= named_by_servers
+    _check_names(stored, {name for _, name in named_by_servers}, folder / VARIABLES_FILE)
     if flags.model is not None:
         raw |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
     if flags.model_url is not None:
@@ -344,6 +358,31 @@ def _read_file(path: Path) -> RawSettings:
             folder = value
         raw[setting] = (path, folder)
     return raw
+
+
+def _read_variables(path: Path) -> dict[str, str]:
+    """Read the stored variables, if there are any. Raises `SettingsError` for a file that others can read."""
+    try:
+        state = path.stat()
+    except OSError:
+        return {}
+    name = visible(str(path))
+    if state.st_size > MAX_FILE_BYTES:
+        raise SettingsError(f"{name}: is larger than {MAX_FILE_BYTES:,} bytes")
+    if stat.S_IMODE(state.st_mode) & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SettingsError(f"{name}: other users may read the keys in it: chmod 600 {name}")
+    return read_variables(path)
+
+
+def _check_names(stored: Mapping[str, str], others: AbstractSet[str], path: Path) -> None:
+    """Raise `SettingsError` for stored variables that nothing reads, as a misspelt key would be missed silently."""
+    known = {*VARIABLES, *search_providers.search_variables(), *others}
+    unknown = [name for name in stored if name not in known and not ENDPOINT_KEYS.fullmatch(name)]
+    unknown = [name for name in unknown if not name.startswith("TEMPORAL_")]
+    if unknown:
+        near = get_close_matches(unknown[0], known, 1)
+        hint = f": is {near[0]} meant?" if near else ""
+        raise SettingsError(visible(f"{path}: {unknown[0]}: unknown variable{hint}"))
 
 
 def _leaves(table: Mapping[str, Any], setting: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 APPLICATION: Final = "durable-research"
 FILE_NAME: Final = "research.toml"
+VARIABLES_FILE: Final = "research.env"
+"""Variables beside the user's file, above all keys: `NAME=value`, one a line. The environment goes before them."""
 CONFIG_VARIABLE: Final = "RESEARCH_CONFIG"
 """Names a file like `--config`, which takes precedence."""
 COMPLETION_VARIABLE: Final = "_RESEARCH_COMPLETE"
@@ -43,8 +45,9 @@ def find_places() -> Places:
     """Read the configuration of the user and that of `RESEARCH_CONFIG`; what cannot be read counts as absent."""
     import platformdirs  # noqa: PLC0415  not needed for the words of commands
 
-    environment = os.environ  # noqa: TID251  before anything heavy is imported
-    files = [platformdirs.user_config_path(APPLICATION) / FILE_NAME]
+    folder = platformdirs.user_config_path(APPLICATION)
+    environment = read_variables(folder / VARIABLES_FILE) | dict(os.environ)  # noqa: TID251  nothing heavy is imported
+    files = [folder / FILE_NAME]
     if named := environment.get(CONFIG_VARIABLE, "").strip():
         files.append(Path(named).expanduser())
     home: Any = platformdirs.user_data_path(APPLICATION)
@@ -68,6 +71,16 @@ def find_places() -> Places:
         corpora |= dict.fromkeys(sorted(file.stem for file in (home / "corpora" / "registered").glob("*.json")))
     is_local = "://" not in content or content.startswith("file:")
     return Places(home, is_local, list(corpora), [str(name) for name in models], list(servers))
+
+
+def read_variables(path: Path) -> dict[str, str]:
+    """Read a file of variables; lines that are none, and a file that cannot be read, count as absent."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    pairs = [line.strip().partition("=") for line in lines if not line.lstrip().startswith("#")]
+    return {name.strip(): value.strip() for name, equals, value in pairs if equals and name.strip()}
 
 
 def join_split_words() -> bool:

@@ -181,12 +181,15 @@ class WorkersSettings(ConfigSection):
 
 
 class RunsSettings(ConfigSection):
-    """`[runs]`: the number of active runs; others wait for their turn, and so do their clocks."""
+    """`[runs]`: the number of active runs, as others wait for their turn, and so do their clocks; what one may cost."""
 
     at_once: int = Field(default=20, ge=1, le=10_000)
     """In total. More than the workers and the model endpoint can serve in time delays all runs."""
     at_once_per_tenant: int | None = Field(default=None, ge=1, le=10_000)
     """Of one tenant; without it, as many as in total while no other tenant waits."""
+    max_cost_usd: float | None = Field(default=None, ge=0)
+    """Most US dollars that a run may cost unless its request, or `[strategy.NAME.DEPTH]`, has another value. None: as
+    the preset has it."""
 
 
 HostName = Annotated[str, StringConstraints(to_lower=True, max_length=253, pattern=r"^[A-Za-z0-9._-]+$")]
@@ -266,7 +269,7 @@ StrategyName = Annotated[str, AfterValidator(_strategy_name)]
 
 
 class FileSettings(ConfigSection):
-    """A whole `research.toml`. No secrets: those come only from the environment."""
+    """A whole `research.toml`. No secrets: those come from the environment and `research.env` alone."""
 
     home: Path = Field(default_factory=lambda: platformdirs.user_data_path(APPLICATION))
     content_url: str | None = None
