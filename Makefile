@@ -123,7 +123,7 @@ $(TOOLS_READY): requirements-tools.lock | setup
 	@touch $@
 
 lock: $(TOOLS_READY)
-	@$(COMPILE) --extra dev pyproject.toml -o requirements.lock
+	@$(COMPILE) --extra dev --extra semantic pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements-runtime.lock
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	  | $(COMPILE) -c requirements.lock - -o requirements-build.lock

@@ -87,6 +87,8 @@ class ResearchConfiguration:
     """The operator's presets, by strategy and depth; the documented ones apply otherwise."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Returns true if the namespace has our search attributes."""
+    semantic: Callable[[str], bool] = lambda _: False
+    """Maps a question to true if rules rank its passages by closeness of meaning, too."""
     tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""
@@ -167,6 +169,7 @@ def resolve(
         verify=verify,
         checks=presets.effective_checks(request.checks, verify, engine),
         search_attributes=search_attributes,
+        semantic=configuration.semantic(request.query),
         tokens=configuration.tokens,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
@@ -206,7 +209,11 @@ def resolve_again(
     attributes = stored.search_attributes
     resolved = resolve(stored.research_id, full, configuration, corpus or stored.corpus, search_attributes=attributes)
     resolved = resolved.with_fields(
-        follow_up=stored.follow_up, canary=stored.canary, tokens=stored.tokens, requested=requested
+        follow_up=stored.follow_up,
+        canary=stored.canary,
+        semantic=stored.semantic,
+        tokens=stored.tokens,
+        requested=requested,
     )
     if resolved.depth is stored.depth:
         limits = presets.effective_limits(stored.limits, request.limits)

@@ -1,6 +1,6 @@
 """Measure the passages that a run without a model shows: whole runs over real manuals.
 
-    python -m benchmarks.passages [SET …] [--only COLLECTION …] [--home DIR] [--out FILE.json] [--verbose]
+    python -m benchmarks.passages [SET …] [--only COLLECTION …] [--home DIR] [--out FILE.json] [--semantic] [--verbose]
 
 Sets are the folders of `short_questions` (each question with patterns of an expected passage) and `facts` (questions
 with a list of facts). Printed by set and by collection:
@@ -9,6 +9,8 @@ with a list of facts). Printed by set and by collection:
 - empty: unanswerable questions whose run ended `empty`
 - facts in the first 200 words, and in the whole brief
 - processor time of a question, from the request to the report
+
+With `--semantic` passages are ranked by closeness of meaning, too, where a question is written in Latin letters.
 
 The README names the Debian packages that hold the collections. To measure another commit, run
 this file with the interpreter of that commit from its folder: `cd OTHER && .venv/bin/python THIS_FILE`.
@@ -26,12 +28,15 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from activities.preparation import ResearchConfiguration
 from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ClockState, ResearchState, WorkState
+from providers.extractive.semantic import knows_writing
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus.folders import CorpusDefinition
 from providers.search.corpus.library import CorpusLibrary
@@ -149,11 +154,15 @@ def _short(entry: dict, collection: str) -> Question:
     return Question(collection=collection, **known)
 
 
-async def answer(library: CorpusLibrary, corpus: str, question: str) -> tuple[str, str, str, float]:
+async def answer(
+    library: CorpusLibrary, corpus: str, question: str, *, semantic: bool = False
+) -> tuple[str, str, str, float]:
     """Run from the request to the report; Markdown, JSON, outcome and processor seconds."""
     with tempfile.TemporaryDirectory() as folder:
         begun = time.process_time()
-        world = World(Path(folder), library)
+        ranking = knows_writing if semantic else lambda _: False
+        configuration = ResearchConfiguration(product_version="0.1.0", semantic=ranking)
+        world = World(Path(folder), library, configuration=configuration)
         host = world.host()
         request = ResearchRequest(query=question, corpus=corpus)
         prepared = await host.implementations["prepare_research"](
@@ -216,13 +225,15 @@ def measure(question: Question, name: str, markdown: str, outcome: str, seconds:
     )
 
 
-def ask(home: Path, name: str, question: Question) -> Measured:
+def ask(home: Path, name: str, question: Question, *, semantic: bool = False) -> Measured:
     """Ask one question in a process of its own."""
 
     async def work() -> Measured:
         async with SubprocessPool(1) as pool:
             library = CorpusLibrary(home, pool, definitions())
-            markdown, _, outcome, seconds = await answer(library, question.collection, question.question)
+            markdown, _, outcome, seconds = await answer(
+                library, question.collection, question.question, semantic=semantic
+            )
             return measure(question, name, markdown, outcome, seconds)
 
     return asyncio.run(work())
@@ -244,11 +255,11 @@ async def index(home: Path, names: Iterable[str]) -> None:
             await library.refresh(name)
 
 
-def ask_all(home: Path, questions: Sequence[tuple[str, Question]]) -> Iterator[Measured]:
+def ask_all(home: Path, questions: Sequence[tuple[str, Question]], *, semantic: bool = False) -> Iterator[Measured]:
     """Ask in two processes; results in the order of the questions."""
     with ProcessPoolExecutor(PROCESSES, mp_context=multiprocessing.get_context("spawn")) as pool:
         names, asked = zip(*questions, strict=True)
-        yield from pool.map(ask, [home] * len(questions), names, asked, chunksize=1)
+        yield from pool.map(partial(ask, semantic=semantic), [home] * len(questions), names, asked, chunksize=1)
 
 
 @dataclass
@@ -298,6 +309,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=COLLECTIONS, default=list(COLLECTIONS), metavar="COLLECTION")
     parser.add_argument("--home", type=Path, help="where indexes are kept; a temporary folder by default")
     parser.add_argument("--out", type=Path, help="write every measured question as JSON")
+    parser.add_argument("--semantic", action="store_true", help="rank by closeness of meaning, too")
     parser.add_argument("--verbose", action="store_true", help="a line for every question without a hit")
     given = parser.parse_args()
     every = [(name, each) for name in given.sets or (*TUNED, *HELD_OUT) for each in load(name)]
@@ -311,7 +323,7 @@ def main() -> int:
         home = given.home or Path(temporary)
         asyncio.run(index(home, [name for name in needed if name not in lacking]))
         measured = []
-        for each in ask_all(home, asked):
+        for each in ask_all(home, asked, semantic=given.semantic):
             measured.append(each)
             if given.verbose and (each.kind == "unanswerable") != (each.outcome == "empty" or each.place > 0):
                 print(f"  {each.id} {each.kind} {each.outcome} place {each.place}: {each.question}", flush=True)

@@ -1,11 +1,12 @@
 """Measure what analyzers are shown: facts of pages that a run reads, and how many of them reach a prompt.
 
-    python -m benchmarks.shown [--depth light|medium|extended] [--verbose]
+    python -m benchmarks.shown [--depth light|medium|extended] [--tokens N] [--home DIR] [--verbose]
 
 Each question of `shown_questions.json` has the sub-queries that a model planned for it and patterns of facts in the
 manuals (Debian's postgresql-doc-15 and sqlite3-doc; the README names the folders). The pages are those that the corpus
 search finds for the sub-queries, distributed among analyses and shown as in a run; no model is asked. Printed by
-question: facts in pages read, facts shown, analyses, and estimated tokens of the texts shown.
+question: facts in pages read, facts shown, analyses, and estimated tokens of the texts shown. With `--tokens` an
+analysis is shown at most so many, as for a model with a small window.
 """
 
 import argparse
@@ -70,7 +71,8 @@ async def measure(question: Mapping[str, Any], library: CorpusLibrary, limits: E
             titles[name] = hit.title
             pages[name] = PageToRead(id=name, characters=len(texts[name]), query=number, rank=rank)
     batches = distribute_pages(list(pages.values()), limits.analysis_tokens, limits.reading_tokens)
-    prompts = [_shown(question["question"], queries, batch.ids, texts, titles, limits) for batch in batches]
+    requests = [_request(question["question"], queries, batch.ids, texts, titles, limits) for batch in batches]
+    prompts = [_shown(request, texts) for request in requests]
     read, shown = squeezed(" ".join(texts.values())), squeezed(" ".join(prompts))
     in_pages = [fact for fact in question["facts"] if re.search(fact, read, re.IGNORECASE)]
     hidden = [fact for fact in in_pages if not re.search(fact, shown, re.IGNORECASE)]
@@ -80,25 +82,32 @@ async def measure(question: Mapping[str, Any], library: CorpusLibrary, limits: E
     )
 
 
-def _shown(
+def _request(
     question: str,
     queries: Sequence[PlanNode],
     names: Sequence[str],
     texts: Mapping[str, str],
     titles: Mapping[str, str],
     limits: EffectiveLimits,
-) -> str:
-    """Return the texts that one analysis is shown."""
-    references = {name: DocumentRef(hash=f"sha256:{name[4:]:0<64}", size=len(texts[name])) for name in names}
-    request = AnalyzeInput(
+) -> AnalyzeInput:
+    """Return the request of one analysis."""
+    return AnalyzeInput(
         query=question,
         sub_query=queries[0],
         sub_queries=list(queries),
-        sources=[SourceExtract(id=name, title=titles[name], text=references[name]) for name in names],
+        sources=[SourceExtract(id=name, title=titles[name], text=_reference(name, texts[name])) for name in names],
         shown_tokens=limits.analysis_tokens,
     )
-    documents = {references[name].hash: texts[name] for name in names}
+
+
+def _shown(request: AnalyzeInput, texts: Mapping[str, str]) -> str:
+    """Return the texts that one analysis is shown."""
+    documents = {_reference(one.id, texts[one.id]).hash: texts[one.id] for one in request.sources}
     return "\n\n".join(one.excerpt() for one in show_sources(request, documents))
+
+
+def _reference(name: str, text: str) -> DocumentRef:
+    return DocumentRef(hash=f"sha256:{name[4:]:0<64}", size=len(text))
 
 
 def squeezed(text: str) -> str:
@@ -110,13 +119,17 @@ async def main() -> None:
     """Measure the questions whose manuals are installed."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--depth", default=Depth.MEDIUM.value, choices=[depth.value for depth in Depth][1:])
+    arguments.add_argument("--tokens", type=int, help="shown to one analysis; by default as many as at the depth")
+    arguments.add_argument("--home", type=Path, help="where indexes are kept; a temporary folder by default")
     arguments.add_argument("--verbose", action="store_true", help="print the facts that no analysis was shown")
     options = arguments.parse_args()
     limits = preset("supervisor", Depth(options.depth))
+    if options.tokens:
+        limits = limits.with_fields(analysis_tokens=options.tokens)
     results = []
     with tempfile.TemporaryDirectory() as home:
         async with SubprocessPool(2) as pool:
-            library = CorpusLibrary(Path(home), pool, definitions())
+            library = CorpusLibrary(options.home or Path(home), pool, definitions())
             for question in json.loads((HERE / "shown_questions.json").read_text("utf-8")):
                 name = question["collection"]
                 collection = COLLECTIONS[name]

@@ -27,6 +27,8 @@ from contracts.vocabulary import EngineKind, JudgeMode, Severity
 
 UNMANAGED_CHARACTERS: Final = 1_000
 """Characters per source in an analysis without token management."""
+VECTOR_TABLE: Final = "l2_supercat_256"
+"""Table of 32,000 tokens with 256 numbers each, by which passages are ranked by closeness of meaning."""
 NOTHING_LEAVES: Final = Message("nothing_leaves")
 
 
@@ -301,6 +303,8 @@ class ResolvedResearch(SharedSettings):
     search_attributes: bool = False
     notices: list[str] | None = None
     """Texts of the run in notices to the operator, when it ends or waits for a person; None: there are no notices."""
+    semantic: bool = False
+    """True: rules rank passages by the words of the question and by closeness of meaning."""
     tokens: TokenSettings = TokenSettings()
     canary: str = ""
     """Private marker of the run that no outgoing text may contain (`contracts.canary`)."""

@@ -306,6 +306,8 @@ class AnalyzeInput(RoleInput):
     """True if the result lists the sections that the call was not shown, for a role that may have them read."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    semantic: bool = False
+    """True: rules rank passages by closeness of meaning, too."""
 
     @property
     def queries(self) -> list[PlanNode]:
@@ -501,6 +503,8 @@ class WriteInput(FindingsInput):
     corpus: CorpusSnapshot | None = None
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
+    semantic: bool = False
+    """True: rules rank passages by closeness of meaning, too."""
     spellings: dict[str, str] = {}
     cut_short: str | None = None
     """Reason why the run ended before its plan was finished (`budget_time`, `user_stopped`, …)."""
@@ -612,7 +616,7 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
     if isinstance(request, BriefedInput | ClarifyInput):
         fields["context"] = resolved.earlier_turns
     known = type(request).model_fields
-    fields |= {name: getattr(resolved, name) for name in ("corpus", "web") if name in known}
+    fields |= {name: getattr(resolved, name) for name in ("corpus", "web", "semantic") if name in known}
     if isinstance(request, AnalyzeInput):
         bounds = [limit for limit in (request.MAX_CHARACTERS, resolved.source_characters) if limit is not None]
         fields["max_characters"] = min(bounds, default=None)

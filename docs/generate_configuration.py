@@ -32,6 +32,8 @@ MEANINGS = {
     "RESEARCH_RUNS_AT_ONCE_PER_TENANT": "how many of them may be of one tenant; default as many as in all",
     "RESEARCH_ALLOW_HOSTS": "exact `host:port` pairs, separated by commas, that may be read although they are private",
     "RESEARCH_CONTACT": "your contact for owners of web sites: sent with every request for a page",
+    "RESEARCH_SEMANTIC_RANKING": "rank passages by closeness of meaning, too: `true`, `false`, or `auto`, where the "
+    "extra `semantic` is installed",
     "REDIS_URL": "what workers share: the journal, caches, rate limits; without it one SQLite file",
     "ANTHROPIC_API_KEY": "key of the model endpoint; alone it switches nothing on",
     "ANTHROPIC_BASE_URL": "another endpoint, of either protocol; a local one needs no key",

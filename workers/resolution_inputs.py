@@ -19,6 +19,7 @@ from contracts.resolved import EffectiveLimits, EffectiveSearch, Hook, ProviderC
 from contracts.strategies import list_declared
 from contracts.vocabulary import Tier
 from providers.errors import NotConfigured
+from providers.extractive.semantic import knows_writing
 from providers.models.chat import ToolUse
 from providers.models.endpoints import PriceTable, split_name
 from providers.search.availability import advice, choose, ended_services, malformed, provider_choices
@@ -78,6 +79,7 @@ def configuration_of(
         presets=_own_presets(settings),
         search_attributes=search_attributes,
         collection=_collection(settings),
+        semantic=knows_writing if settings.ranks_by_meaning else lambda _: False,
         tokens=settings.tokens.with_fields(research_archive_dir=None),  # differs between workers
         digest=settings.digest(),
         notices=None if settings.notify.url is None else [*settings.notify.include],

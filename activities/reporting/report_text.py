@@ -14,7 +14,7 @@ from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
 from contracts.report_updates import REPORTER
 from contracts.request import Verify
-from contracts.resolved import Estimate, rounded
+from contracts.resolved import VECTOR_TABLE, Estimate, rounded
 from contracts.sentences import why_stopped
 from contracts.strategies import list_declared, writer_engine
 from contracts.texts import shorten
@@ -157,7 +157,19 @@ def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in reading order."""
-    parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
+    parts = (
+        _verification,
+        _outcome,
+        _engine,
+        _ranking,
+        _requested,
+        _corpus,
+        _agents,
+        _searching,
+        _contradictions,
+        _limits,
+        _run,
+    )
     return [fact for part in parts for fact in part(inputs, inputs.messages)]
 
 
@@ -258,6 +270,13 @@ def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         yield Fact(say("fact_engine"), f"{say('engines_differ')} {models}".strip(), items)
     else:
         yield Fact(say("fact_engine"), f"{items[0]}. {models}".strip(), [])
+
+
+def _ranking(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
+    """Yield a fact on the order of passages, where rules wrote the report."""
+    if writer_engine(inputs.state.accounts.engine_by_role) is EngineKind.EXTRACTIVE:
+        name = "ranked_by_meaning" if inputs.resolved.semantic else "ranked_by_words"
+        yield Fact(say("fact_ranking"), say(name, table=VECTOR_TABLE), [])
 
 
 def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:

@@ -52,7 +52,8 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
         # Rules take a passage for an answer to a query that it matches, so also to the gap which suggested the query.
         asked = normalized_text(query.text)
         closed = [gap.id for gap in task.gaps if asked in map(normalized_text, gap.suggested_queries)]
-        shown = ranking.with_neighbours(ranking.distinct(passages, task.max_findings))
+        best = ranking.distinct(ranking.by_meaning(passages), task.max_findings)
+        shown = ranking.with_neighbours(best)
         quoted = [_finding(item, ranking.text(item), number) for item in shown]
         findings += [finding.with_fields(answers_gaps=closed) for finding in quoted]
         if not passages and query.facet != OTHER_FORM:
@@ -100,10 +101,10 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     say = language_data(task.language).brief
     ranking = Ranking(task, SourceWords.of(task, documents), task.query)
     ids = {(item.source_id, item.start, item.end): item.id for item in task.evidence if item.source_id in ranking.texts}
-    passages = ranking.distinct(
-        sorted((ranking.at(*position) for position in ids), key=lambda item: (-item.score, item.source.id, item.start)),
-        FIRST_PASSAGES + MORE_PASSAGES,
+    by_score = sorted(
+        (ranking.at(*position) for position in ids), key=lambda item: (-item.score, item.source.id, item.start)
     )
+    passages = ranking.distinct(ranking.by_meaning(by_score), FIRST_PASSAGES + MORE_PASSAGES)
     counts = say["counts"].format(
         searched=f"{task.documents_searched or task.source_count:,}",
         read=task.source_count,

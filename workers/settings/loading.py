@@ -30,6 +30,7 @@ from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.texts import problem_message, visible
+from providers.extractive.semantic import is_installed
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.models.servers import ModelServer
@@ -49,6 +50,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_RUNS_AT_ONCE_PER_TENANT": ("runs", "at_once_per_tenant"),
     "RESEARCH_ALLOW_HOSTS": ("web", "allow_hosts"),
     "RESEARCH_CONTACT": ("web", "contact"),
+    "RESEARCH_SEMANTIC_RANKING": ("ranking", "semantic"),
     "REDIS_URL": ("redis_url",),
     "ANTHROPIC_API_KEY": ("anthropic_api_key",),
     "ANTHROPIC_BASE_URL": ("models", "base_url"),
@@ -123,6 +125,11 @@ class Settings(FileSettings):
     def uses_cluster(self) -> bool:
         """True if the configuration names a Temporal cluster; else the dev server is used."""
         return any(self.temporal_variables.get(name) for name in CLUSTER_VARIABLES)
+
+    @property
+    def ranks_by_meaning(self) -> bool:
+        """True if rules rank passages by closeness of meaning, too, in languages of Latin letters."""
+        return self.ranking.semantic is True or (self.ranking.semantic == "auto" and is_installed())
 
     @property
     def model_configured(self) -> bool:
@@ -244,6 +251,7 @@ class Settings(FileSettings):
     def digest(self) -> str:
         """Return a hash of everything that shapes a run; equal for equally configured workers."""
         values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
+        values["ranking"] = self.ranks_by_meaning
         values["tokens"].pop("research_archive_dir")  # a folder, excluded like the home
         shaping = {name: value for name, value in values.items() if name not in {"home", "workers", "serve", "notify"}}
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))

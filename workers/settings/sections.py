@@ -22,6 +22,7 @@ from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
 from providers.errors import SourceUnreadable
+from providers.extractive.semantic import REMEDY, is_installed
 from providers.reading.egress.address_rules import DEFAULT_PORTS, canonical_host, check_url, hosts_and_ports
 from providers.search.declarations import declared_names
 from workers.settings.models import BaseAddress, ModelsSettings
@@ -244,6 +245,20 @@ class NotifySettings(ConfigSection):
         return self
 
 
+class RankingSettings(ConfigSection):
+    """`[ranking]`: the order in which passages are shown."""
+
+    semantic: bool | Literal["auto"] = "auto"
+    """Rank by closeness of meaning, too. auto: where the extra `semantic` is installed."""
+
+    @field_validator("semantic")
+    @classmethod
+    def _require_extra(cls, value: Any) -> Any:
+        if value is True and not is_installed():
+            raise ValueError(f"the extra `semantic` is not installed: {REMEDY}")
+        return value
+
+
 class HookSettings(ConfigSection):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -282,6 +297,7 @@ class FileSettings(ConfigSection):
     runs: RunsSettings = RunsSettings()
     serve: ServeSettings = ServeSettings()
     notify: NotifySettings = NotifySettings()
+    ranking: RankingSettings = RankingSettings()
     tokens: TokenSettings = TokenSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}

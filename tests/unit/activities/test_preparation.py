@@ -384,3 +384,13 @@ def test_the_described_strategy_is_one_whose_plans_wait() -> None:
         assert waiting.gates.requires_approval
         schema = settings_schema(OUTLINING, ResearchConfiguration())
         assert properties_of(schema, "gates")["approve"]["default"] == "plan"
+
+
+def test_a_resumed_run_ranks_as_it_began() -> None:
+    """The first resolution decides by its question; another worker's setting changes no run that has begun."""
+    by_meaning = replace(NO_MODEL, semantic=lambda question: question == "x")
+    first = resolved(by_meaning)
+    assert first.semantic
+    assert not resolved(by_meaning, query="y").semantic
+    assert again(first, NO_MODEL).semantic
+    assert not again(resolved(NO_MODEL), by_meaning).semantic

@@ -8,6 +8,7 @@ import pytest
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import Tier
+from providers.extractive import semantic
 from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, load_settings
 
 KEY = "sk-ant-this-is-the-secret"
@@ -214,3 +215,19 @@ def test_a_named_file_is_read_over_the_users_own(places: Places) -> None:
         settings = places.load(flags, RESEARCH_CONFIG=str(variable))
         assert (settings.retention_days, settings.search.max_results_per_query) == (7, 4)
     assert "there is no such file" in places.problems(RESEARCH_CONFIG=str(places.user / "nothing.toml"))
+
+
+def test_ranking_by_meaning_is_used_where_its_extra_is_installed(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Auto follows the installation, false switches it off, true without the extra is refused with the command."""
+    digests = {places.load(RESEARCH_SEMANTIC_RANKING=value).digest() for value in ("", "auto", "true")}
+    assert len(digests) == 1
+    off = places.load(RESEARCH_SEMANTIC_RANKING="false")
+    assert off.digest() not in digests
+    assert [places.load().ranks_by_meaning, off.ranks_by_meaning] == [True, False]
+    monkeypatch.setattr(semantic, "NEEDED", ("a_package_that_nobody_has",))
+    assert not places.load().ranks_by_meaning
+    line = places.problems(RESEARCH_SEMANTIC_RANKING="true")
+    assert line.startswith("RESEARCH_SEMANTIC_RANKING: ")
+    assert "pip install 'durable-research[semantic]', or set ranking.semantic = false" in line

@@ -128,6 +128,18 @@ def test_what_was_not_searched_is_named() -> None:
     assert "Not searched" not in rendered().markdown
 
 
+def test_method_says_how_passages_were_ranked() -> None:
+    """By words, or by closeness of meaning, too, with the name of the table; nothing where a model wrote the report."""
+    rules, model = ({"synthesizer": engine} for engine in ("extractive", "model"))
+    both = rendered(resolved=make_resolved(semantic=True), engine_by_role=rules).markdown
+    assert "**Ranking:** By the words that passages share with the question and by closeness of meaning" in both
+    assert "(token table l2_supercat_256, no language model)" in both
+    assert (
+        "**Ranking:** By the words that passages share with the question.\n" in rendered(engine_by_role=rules).markdown
+    )
+    assert "Ranking" not in rendered(resolved=make_resolved(semantic=True), engine_by_role=model).markdown
+
+
 def test_the_engine_is_listed_by_role() -> None:
     """A report says which engine did which role, and which wishes only a writing model could have met."""
     wishes = {"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
