@@ -87,6 +87,8 @@ class ResearchConfiguration:
     """The operator's presets, by strategy and depth; the documented ones apply otherwise."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Returns true if the namespace has our search attributes."""
+    browser_host: str | None = None
+    """Host of the service that opens pages which need a browser."""
     semantic: Callable[[str], bool] = lambda _: False
     """Maps a question to true if rules rank its passages by closeness of meaning, too."""
     tokens: TokenSettings = field(default_factory=TokenSettings)
@@ -174,7 +176,8 @@ def resolve(
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
         notices=configuration.notices,
-        egress=where_text_goes(host, search_hosts, pages=pages),
+        browser_host=configuration.browser_host,
+        egress=where_text_goes(host, search_hosts, pages=pages, browser_host=configuration.browser_host),
         advice=_advice(engine, providers, configuration) if web else [],
     )
     return with_estimate(resolved, configuration)

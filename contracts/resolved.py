@@ -32,7 +32,9 @@ VECTOR_TABLE: Final = "l2_supercat_256"
 NOTHING_LEAVES: Final = Message("nothing_leaves")
 
 
-def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
+def where_text_goes(
+    model_host: str | None, search_hosts: Iterable[str], *, pages: bool, browser_host: str | None = None
+) -> str:
     """Return a line like `passages go to HOST, HOST; searches go to HOST; pages are read from the web`."""
     models = ", ".join(_name(host) for host in (model_host or "").split(", ") if host)
     searched = ", ".join(dict.fromkeys(_name(host) for host in search_hosts))
@@ -43,6 +45,8 @@ def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, page
         parts.append(Message("searches_go", host=searched))
     if pages:
         parts.append(Message("pages_read"))
+    if pages and browser_host:
+        parts.append(Message("browser_asked", host=_name(browser_host)))
     return joined(parts) or NOTHING_LEAVES
 
 
@@ -300,6 +304,8 @@ class ResolvedResearch(SharedSettings):
     checks: Checks = Checks(correct=False, review=JudgeMode.OFF)
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None if this is no follow-up."""
+    browser_host: str | None = None
+    """Host of the service that opens pages which need a browser; None: there is none."""
     search_attributes: bool = False
     notices: list[str] | None = None
     """Texts of the run in notices to the operator, when it ends or waits for a person; None: there are no notices."""
@@ -361,5 +367,5 @@ class ResolvedResearch(SharedSettings):
         ]
         hosts = [choice.host for choice in providers if choice.available and choice.host is not None]
         pages = reads_pages(providers, self.protected_sources, follows=self.follow_up is not None)
-        egress = where_text_goes(self.model_host, hosts, pages=pages)
+        egress = where_text_goes(self.model_host, hosts, pages=pages, browser_host=self.browser_host)
         return self.with_fields(providers=providers, web=bool(hosts), egress=egress)

@@ -30,6 +30,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "passages_go": "passages go to {host}",
     "searches_go": "searches go to {host}",
     "pages_read": "pages are read from the web",
+    "browser_asked": "addresses of pages that need a browser go to {host}",
     "by_operator": "your documents",
     "by_setting": "your setting for this site",
     "site_plain": "site without special standing",
@@ -279,6 +280,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "provider_unset": "set {variables}",
     "provider_scheme": "{variable} must begin with https:// or http://",
     "provider_address": "{variable} is no usable address",
+    "read_in_browser": "read in a browser of the service at {host}: without its scripts the page has no text",
+    "browser_failed": "may show more in a browser; the service at {host} did not give it: {reason}",
     "provider_ended": "its service has ended on {day}: set up {successor}",
     "provider_invalid_address": "its address is not valid",
     "provider_silent": "{host} gave no answer in {seconds} s: check the network",
@@ -296,6 +299,10 @@ AS_DATA: Final = "messages as data"
 """Context of Pydantic for JSON that a process of this product reads back; any other JSON has the English text."""
 SEPARATOR: Final = "; "
 """Between the values of a list."""
+
+
+READ_IN_BROWSER: Final = "read_in_browser"
+"""Id of the note on a page that a browser of a service has read."""
 
 
 class Message(str):

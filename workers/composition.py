@@ -26,7 +26,7 @@ from contracts.names import POOLS, SERVER_PREFIX
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import ContentStore, Engine, SearchProvider
+from providers.interfaces import ContentStore, Engine, SearchProvider, SharedStore
 from providers.isolation.pool import SubprocessPool
 from providers.models.chat import Chat, ChatApi, ChatOptions, SettingNames, UndeterminedChat
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
@@ -34,6 +34,8 @@ from providers.models.language_model import LanguageModelEngine
 from providers.models.summaries import SummarizingEngine
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
+from providers.reading.firecrawl import SERVICE as FIRECRAWL
+from providers.reading.firecrawl import DailyPages, Firecrawl
 from providers.reading.reader import CachedReader, Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
@@ -188,7 +190,10 @@ async def _search(stores: _Stores) -> list[Activity]:
 
 async def _reading(stores: _Stores) -> list[Activity]:
     politeness = Politeness(stores.shared.store)
-    web = open_web_reader(stores.settings, stores.children, visit=politeness.visit)
+    browser = await stores.stack.enter_async_context(
+        open_firecrawl(stores.settings, stores.shared.store, stores.limiter)
+    )
+    web = open_web_reader(stores.settings, stores.children, visit=politeness.visit, browser=browser)
     pages = await stores.stack.enter_async_context(web)
     servers = {name.removeprefix(SERVER_PREFIX): server for name, server in stores.servers.items()}
     reader = CachedReader(stores.library, pages, stores.files.content, stores.shared.cache, servers)
@@ -303,13 +308,32 @@ async def find_unreachable(providers: Mapping[str, SearchProvider], names: Seque
 
 
 @asynccontextmanager
+async def open_firecrawl(settings: Settings, store: SharedStore, limiter: Limiter) -> AsyncIterator[Firecrawl | None]:
+    """Open connections to the service that opens pages in a browser; None where none is configured."""
+    firecrawl = settings.web.firecrawl
+    if firecrawl is None:
+        yield None
+        return
+    key = settings.firecrawl_key.get_secret_value() if settings.firecrawl_key else None
+    async with web_client(user_agent(settings.web.contact)) as client:
+        yield Firecrawl(
+            client=client,
+            address=firecrawl.url.rstrip("/"),
+            key=key,
+            seconds=firecrawl.seconds,
+            permit=partial(limiter.permit, FIRECRAWL),
+            pages=DailyPages(store, firecrawl.pages_per_day),
+        )
+
+
+@asynccontextmanager
 async def open_web_reader(
-    settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None
+    settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None, browser: Firecrawl | None = None
 ) -> AsyncIterator[WebReader]:
     """Open a reader for the block; every request carries the configured contact."""
     egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
-        yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
+        yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit, browser=browser)
     finally:
         await egress.close()
 

@@ -79,6 +79,7 @@ def configuration_of(
         presets=_own_presets(settings),
         search_attributes=search_attributes,
         collection=_collection(settings),
+        browser_host=host_of(settings.web.firecrawl.url) if settings.web.firecrawl else None,
         semantic=knows_writing if settings.ranks_by_meaning else lambda _: False,
         tokens=settings.tokens.with_fields(research_archive_dir=None),  # differs between workers
         digest=settings.digest(),

@@ -15,7 +15,7 @@ from contracts.protected_sources import NAMED
 from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import VECTOR_TABLE, Estimate, rounded
-from contracts.sentences import why_stopped
+from contracts.sentences import READ_IN_BROWSER, why_stopped
 from contracts.strategies import list_declared, writer_engine
 from contracts.texts import shorten
 from contracts.tokens import LOW_FIDELITY
@@ -320,7 +320,12 @@ def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         files = say.count("file", corpus.files)
         when = say.moment(corpus.indexed_at)
         yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
-    if gaps := [(item.source.title, warning) for item in inputs.cited for warning in item.source.warnings]:
+    notes = [(item.source.title, warning) for item in inputs.cited for warning in item.source.warnings]
+    in_browser = [note for note in notes if getattr(note[1], "id", "") == READ_IN_BROWSER]
+    if in_browser:
+        items = [f"{title or say('untitled')}: {say.translated(note)}" for title, note in in_browser]
+        yield _fact(say, "browser", _cut_list(items, say), sources=say.count("source", len(dict(in_browser))))
+    if gaps := [note for note in notes if note not in in_browser]:
         items = [f"{title or say('untitled')}: {say.translated(warning)}" for title, warning in gaps]
         yield _fact(say, "reading_gaps", _cut_list(items, say), sources=say.count("source", len(dict(gaps))))
     if inputs.skipped:

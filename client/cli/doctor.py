@@ -12,7 +12,7 @@ import stat
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,10 +72,12 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import ending, malformed, probe, probe_address
 from providers.search.corpus.library import ingest_file
-from workers.composition import open_search_providers, open_servers, open_web_reader, open_webhook
+from providers.shared.limits import Limiter
+from workers.composition import open_firecrawl, open_search_providers, open_servers, open_web_reader, open_webhook
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import Settings
 from workers.settings.models import host_of
+from workers.settings.sections import FirecrawlSettings
 from workers.shared_state import open_shared_state
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
@@ -155,6 +157,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     for check in await _check_models(settings):
         yield check
     yield await _check_web_search(settings)
+    if settings.web.firecrawl is not None:
+        yield await _check_firecrawl(settings, settings.web.firecrawl)
     for check in await _check_servers(context):
         yield check
     if settings.notify.url is not None:
@@ -250,6 +254,17 @@ async def _check_web_search(settings: Settings) -> Check:
     missing = "; ".join([*ends, *(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)])
     has_problem = not usable or any(problems.values()) or bool(ends) or bool(malformed(settings.search_values()))
     return Check("web search", "warn" if has_problem else "ok", summary or "none", missing)
+
+
+async def _check_firecrawl(settings: Settings, firecrawl: FirecrawlSettings) -> Check:
+    """Check that the service that opens pages in a browser has a key and can be reached, without a call."""
+    problem = await probe_address(firecrawl.url)
+    found = f"Firecrawl at {host_of(firecrawl.url)}, at most {firecrawl.pages_per_day:,} pages a day"
+    if problem:
+        return Check("browser", "warn", f"{found} ({problem})", "check web.firecrawl.url and the network")
+    if settings.firecrawl_key is None:
+        return Check("browser", "ok", f"{found}; no key is set", "set FIRECRAWL_API_KEY, unless the server is your own")
+    return Check("browser", "ok", found)
 
 
 async def _check_servers(context: CommandContext) -> list[Check]:
@@ -487,7 +502,14 @@ async def _read(context: CommandContext, target: str) -> ExtractedDocument:
                 raise NotConfigured(f"no server of documents is set up as {quote(name)}: see [search.mcp]")
             return await servers[name].read(target)
     if ADDRESS.match(target):
-        async with open_web_reader(context.settings, await context.stores.children()) as reader:
+        children = await context.stores.children()
+        async with AsyncExitStack() as stack:
+            browser = None
+            if context.settings.web.firecrawl is not None:
+                shared = await stack.enter_async_context(open_shared_state(context.settings))
+                limiter = Limiter(shared.store, {})
+                browser = await stack.enter_async_context(open_firecrawl(context.settings, shared.store, limiter))
+            reader = await stack.enter_async_context(open_web_reader(context.settings, children, browser=browser))
             return await reader.read(target)
     return await ingest_file(await context.stores.children(), Path(target))
 

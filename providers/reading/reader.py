@@ -12,20 +12,32 @@ from pydantic import TypeAdapter
 from contracts.addresses import canonical_url
 from contracts.evidence import DocumentRef, Validators
 from contracts.names import CORPUS_SCHEME, SERVER_SCHEME
-from contracts.sentences import AS_DATA, Message
+from contracts.sentences import AS_DATA, READ_IN_BROWSER, Message
 from providers.domains import ANYWHERE, Domains
-from providers.errors import ContentMissing, InputUnprocessable, NotConfigured, ProviderError, SourceUnreadable
+from providers.errors import (
+    ContentMissing,
+    InputUnprocessable,
+    NotConfigured,
+    ProviderError,
+    SourceUnreadable,
+    StoreUnavailable,
+)
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument, PrivateDocuments
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import READERS, Extraction
 from providers.reading.document_kinds import MAX_FILE_BYTES, DocumentKind
 from providers.reading.egress.client import NOT_MODIFIED, Egress, FetchPolicy
+from providers.reading.firecrawl import Firecrawl
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache
 
 DEFAULT_TENANT: Final = "default"
 MIN_TEXT_CHARACTERS: Final = 20
 """Least characters of a page: one that needs scripts, or checks for a human, often has less."""
+SHELL_CHARACTERS: Final = 200
+"""A page of scripts with less text than this may show more of it in a browser: menus and notices are no content."""
+SCRIPT: Final = b"<script"
+HTML_TYPE: Final = "text/html"
 POLICY: Final = FetchPolicy(
     "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
     max_bytes=MAX_FILE_BYTES,
@@ -50,7 +62,16 @@ Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
 class WebReader:
     """Reads http and https URLs."""
 
-    def __init__(self, egress: Egress, pool: SubprocessPool, robots: Robots, visit: Visit | None = None) -> None:
+    def __init__(
+        self,
+        egress: Egress,
+        pool: SubprocessPool,
+        robots: Robots,
+        visit: Visit | None = None,
+        browser: Firecrawl | None = None,
+    ) -> None:
+        """Take the ways out; `browser` opens pages that have no text without their scripts."""
+        self._browser = browser
         self._egress = egress
         self._pool = pool
         self._robots = robots
@@ -89,12 +110,56 @@ class WebReader:
             return None
         arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
         extraction = await extract_in_child(self._pool, "read_page", *arguments)
-        length = len(extraction.text.strip())
-        if length < (MIN_TEXT_CHARACTERS if extraction.media_type == DocumentKind.HTML else 1):
-            reason = f"too little text ({length} characters), HTTP status {fetched.status}"
-            raise SourceUnreadable("too_little_text", reason)
         fields = extraction.facts() | {"way": way, "validators": fetched.validators}
-        return ExtractedDocument(url=fetched.url, text=extraction.text, raw=fetched.body, **fields)
+        document = ExtractedDocument(url=fetched.url, text=extraction.text, raw=fetched.body, **fields)
+        if self._browser is not None and _may_need_browser(document):
+            return await self._open_in_browser(self._browser, document, domains)
+        return _require_text(document)
+
+    async def _open_in_browser(
+        self, browser: Firecrawl, document: ExtractedDocument, domains: Domains
+    ) -> ExtractedDocument:
+        """Return a page as a browser shows it, if that has more text; a failure counts where there is none without it.
+
+        Only a public address within the domains goes to the service, and only at such a one may its browser end.
+        """
+        length = len(document.text.strip())
+        try:
+            opened = await browser.open(await self._egress.check_public(document.url))
+            url = await self._egress.check_public(opened.url)
+            domains.check(url)
+            await self._robots.check(httpx2.URL(url))
+            body = opened.html.encode("utf-8", "replace")
+            extraction = await extract_in_child(self._pool, "read_page", body, HTML_TYPE, "utf-8", url)
+        except StoreUnavailable:
+            raise
+        except ProviderError as error:
+            if length < MIN_TEXT_CHARACTERS:
+                raise
+            note = Message("browser_failed", host=browser.host, reason=str(error))
+            return replace(document, warnings=[*document.warnings, note])
+        if len(extraction.text.strip()) <= length:
+            return _require_text(document)
+        notes = [Message(READ_IN_BROWSER, host=browser.host), *extraction.warnings]
+        way = list(dict.fromkeys([*document.way, url]))
+        fields = extraction.facts() | {"way": way, "warnings": notes}  # no validators: they are those of the shell
+        return _require_text(ExtractedDocument(url=url, text=extraction.text, raw=body, **fields))
+
+
+def _may_need_browser(document: ExtractedDocument) -> bool:
+    """Return whether a page of HTML has no text, or little text beside scripts."""
+    length = len(document.text.strip())
+    if document.media_type != DocumentKind.HTML:
+        return False
+    return length < MIN_TEXT_CHARACTERS or (length < SHELL_CHARACTERS and SCRIPT in document.raw.lower())
+
+
+def _require_text(document: ExtractedDocument) -> ExtractedDocument:
+    """Return a document with text. Raises `SourceUnreadable` too_little_text."""
+    length = len(document.text.strip())
+    if length < (MIN_TEXT_CHARACTERS if document.media_type == DocumentKind.HTML else 1):
+        raise SourceUnreadable("too_little_text", f"too little text ({length} characters), HTTP status 200")
+    return document
 
 
 async def extract_in_child(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:

@@ -42,6 +42,7 @@ KEY_HOLDERS = {
     frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}): ("models", "search", "records"),
     frozenset(search_variables()) - {"SEARXNG_URL"}: ("search", "records"),
     frozenset({"RESEARCH_NOTIFY_URL", "RESEARCH_NOTIFY_KEY"}): ("reading", "records"),
+    frozenset({"FIRECRAWL_API_KEY"}): ("reading",),
 }
 """Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""
 FOLDERS = {

@@ -37,7 +37,7 @@ from providers.models.servers import ModelServer
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.search.declarations import FieldNames, ServerDefinition
-from providers.service_calls import in_clear
+from providers.service_calls import in_clear, is_confidential
 from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
 from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME, VARIABLES_FILE, read_variables
 from workers.settings.sections import FileSettings
@@ -59,6 +59,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_CHAT_KEY": ("chat_key",),
     "RESEARCH_NOTIFY_URL": ("notify", "url"),
     "RESEARCH_NOTIFY_KEY": ("notify_key",),
+    "FIRECRAWL_API_KEY": ("firecrawl_key",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
@@ -109,6 +110,8 @@ class Settings(FileSettings):
     """The key that clients of the chat completions of `serve` must send; None: none is needed."""
     notify_key: SecretStr | None = None
     """The key that signs notices; None: they are not signed."""
+    firecrawl_key: SecretStr | None = None
+    """The key of `[web.firecrawl]`; None: its server needs none."""
     uses_openai_variables: bool = Field(default=False, repr=False)
     """True if the variables `OPENAI_…` name the endpoint `default`."""
     endpoint_keys: dict[str, SecretStr] = {}
@@ -201,6 +204,7 @@ class Settings(FileSettings):
             self.redis_url,
             self.chat_key,
             self.notify_key,
+            self.firecrawl_key,
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
@@ -240,7 +244,14 @@ class Settings(FileSettings):
     def describe(self) -> dict[str, Any]:
         """Return the settings of the files as JSON values, without user and password in addresses."""
         values = self.model_dump(mode="json", include=set(FileSettings.model_fields))
-        tables = (values, values["models"], *values["models"]["endpoints"].values(), *values["search"]["mcp"].values())
+        firecrawl = values["web"]["firecrawl"] or {}
+        tables = (
+            values,
+            firecrawl,
+            values["models"],
+            *values["models"]["endpoints"].values(),
+            *values["search"]["mcp"].values(),
+        )
         for table in tables:
             for name in {"base_url", "content_url", "url"} & table.keys():
                 table[name] = table[name] and without_user(table[name])
@@ -316,6 +327,9 @@ def load_settings(
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
+    firecrawl = settings.web.firecrawl
+    if firecrawl and settings.firecrawl_key and not is_confidential(firecrawl.url):
+        raise SettingsError(_problem_line(raw, ("web", "firecrawl", "url"), in_clear("FIRECRAWL_API_KEY")))
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
         lines = (

@@ -141,6 +141,17 @@ class CorpusSettings(ConfigSection):
     language: str | None = Field(default=None, pattern=LANGUAGE_TAG.pattern)
 
 
+class FirecrawlSettings(ConfigSection):
+    """`[web.firecrawl]`: Firecrawl, for pages that have no text without a browser. Its key is in FIRECRAWL_API_KEY."""
+
+    url: BaseAddress
+    """Of its maker, https://api.firecrawl.dev, or your own server; it gets the addresses of such pages."""
+    seconds: float = Field(default=60.0, ge=10, le=90)
+    """Time for a page."""
+    pages_per_day: int = Field(default=200, ge=1, le=1_000_000)
+    """Pages that all workers together may have opened on a day (UTC); each costs a credit or more."""
+
+
 class WebSettings(ConfigSection):
     """`[web]`: requests of pages, and the private hosts that may be read."""
 
@@ -150,6 +161,8 @@ class WebSettings(ConfigSection):
     """An e-mail address or web page for site owners, sent with every request."""
     authorities: dict[Domain, Literal["high", "medium", "low"]] = {}
     """The authority of sites, which overrides the built-in table; a domain covers its subdomains."""
+    firecrawl: FirecrawlSettings | None = None
+    """None: pages that need a browser are not read."""
 
     @field_validator("allow_hosts", mode="before")
     @classmethod

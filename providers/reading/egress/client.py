@@ -135,6 +135,10 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             raise refused("address", "the connection ended somewhere else")
         raise failure
 
+    async def check_public(self, host: str) -> None:
+        """Raise `SourceUnreadable` for a host with an address that is not public, even if it may be read from here."""
+        await self._checked_addresses(host, 0)
+
     async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
         """Return the addresses to try: all of a host that is allowed by name, else all if every one is public."""
         try:
@@ -177,13 +181,14 @@ class Egress:
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept-Language": "*"}
         self._allow_hosts = allow_hosts
         self._timeouts = timeouts
+        self._backend = GuardedBackend(look_up, allow_hosts, network)
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls or trusted_certificates(),
             max_connections=MAX_CONNECTIONS,
             # The pool checks every idle connection whenever a request begins or ends.
             max_keepalive_connections=MAX_CONNECTIONS // 4,
             keepalive_expiry=KEEP_ALIVE_SECONDS,
-            network_backend=GuardedBackend(look_up, allow_hosts, network),
+            network_backend=self._backend,
         )
 
     async def fetch(
@@ -239,6 +244,15 @@ class Egress:
         if kind is not StatusKind.DONE:
             raise InvalidCall(f"the receiver answered {status}")
         return status
+
+    async def check_public(self, url: str) -> str:
+        """Return an address that may go to a service outside: public, and of no host that is allowed here alone.
+
+        Raises `SourceUnreadable` whose kind starts with `refused`; `Unavailable` if the host cannot be looked up.
+        """
+        target = check_url(url)
+        await self._backend.check_public(target.host)
+        return str(target)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -394,3 +394,13 @@ def test_a_resumed_run_ranks_as_it_began() -> None:
     assert not resolved(by_meaning, query="y").semantic
     assert again(first, NO_MODEL).semantic
     assert not again(resolved(NO_MODEL), by_meaning).semantic
+
+
+def test_the_line_about_egress_names_the_service_with_browsers() -> None:
+    """Where a run reads pages; a run over documents alone gives it nothing. It stays when a provider is out of reach."""
+    services = Services(HERE)
+    web = resolved(replace(services.configuration, browser_host="browser.test"), None)
+    assert web.egress.endswith("pages are read from the web; addresses of pages that need a browser go to browser.test")
+    assert resolved(replace(NO_MODEL, browser_host="browser.test")).egress == EXTRACTIVE[3]
+    named = web.without_providers({"searxng": "gone"})
+    assert "browser.test" not in named.egress

@@ -217,6 +217,22 @@ def test_a_named_file_is_read_over_the_users_own(places: Places) -> None:
     assert "there is no such file" in places.problems(RESEARCH_CONFIG=str(places.user / "nothing.toml"))
 
 
+FIRECRAWL = '[web.firecrawl]\nurl = "{}"\n'
+
+
+def test_a_browser_of_a_service_has_an_address_and_a_key(places: Places) -> None:
+    """The key is a secret, and goes in clear to no other machine; the address is part of what shapes a run."""
+    places.write(places.user, FIRECRAWL.format("https://user@api.firecrawl.test/"))
+    settings = places.load(FIRECRAWL_API_KEY="fc-planted")
+    assert "fc-planted" in settings.secrets()
+    assert settings.describe()["web"]["firecrawl"]["url"] == "https://api.firecrawl.test/"
+    places.write(places.user, FIRECRAWL.format("http://firecrawl.test:3002"))
+    assert "FIRECRAWL_API_KEY would be sent in clear" in places.problems(FIRECRAWL_API_KEY="fc-planted")
+    assert places.load().digest() != settings.digest()
+    places.write(places.user, FIRECRAWL.format("http://127.0.0.1:3002"))
+    assert places.load(FIRECRAWL_API_KEY="fc-planted").web.firecrawl is not None
+
+
 def test_ranking_by_meaning_is_used_where_its_extra_is_installed(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from contracts.evidence import ReportDraft
 from contracts.outcome import Usage
 from contracts.request import Constraints, Output, Verify
 from contracts.resolved import ProviderChoice, SkippedFile
+from contracts.sentences import Message
 from contracts.vocabulary import Quality
 from tests.fakes.states import EMPTY_REF, finding
 from tests.unit.activities.reporting.sample import (
@@ -83,6 +84,21 @@ def test_method_names_the_parts_of_sources_that_were_not_read() -> None:
     assert "\n  - A page: 92% of the words are read; not read: footers (7)\n" in method
     run["sources"] = {found.id: found.model_copy(update={"warnings": []})}
     assert "Parts not read" not in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown
+
+
+def test_method_names_the_pages_that_a_browser_has_read() -> None:
+    """With the host of the service, and apart from parts that were not read."""
+    found = make_source("https://shop.test/", "Chairs", VACUUM)
+    note = Message("read_in_browser", host="browser.test")
+    found = found.model_copy(update={"warnings": [note, "92% of the words are read; not read: footers (7)"]})
+    evidence, run = citing(found, VACUUM, "In short, catastrophic data loss.")
+    method = rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown.partition("## Method and limits")[2]
+    browser, _, others = method.partition("**Read in a browser:** A service opened 1 source in a browser")[2].partition(
+        "**"
+    )
+    assert "\n  - Chairs: read in a browser of the service at browser" in browser
+    assert "92%" not in browser
+    assert "browser" not in others.partition("Parts not read:**")[2].partition("**")[0]
 
 
 ODD_TITLE = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"

@@ -65,6 +65,16 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     assert "not running; `research run`" in lines["server"]
 
 
+def test_doctor_says_whether_the_service_with_browsers_can_be_reached(home: Path, tmp_path: Path) -> None:
+    """With its host and its limit of a day, and without a call; a missing key is named."""
+    assert "browser" not in checks()
+    file = tmp_path / "browser.toml"
+    file.write_text('[web.firecrawl]\nurl = "http://127.0.0.1:9"\npages_per_day = 7\n')
+    found = checks(RESEARCH_CONFIG=str(file))["browser"]
+    assert (found["grade"], found["remedy"]) == ("warn", "check web.firecrawl.url and the network")
+    assert "Firecrawl at 127.0.0.1:9, at most 7 pages a day" in found["found"]
+
+
 def test_doctor_names_the_day_on_which_a_service_ends(home: Path) -> None:
     """Before and after that day, with the provider that takes its place."""
     found = checks(GOOGLE_API_KEY="k", GOOGLE_CSE_ID="x", GOOGLE_BASE_URL="http://127.0.0.1:9")["web search"]
