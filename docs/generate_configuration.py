@@ -142,6 +142,9 @@ def values_of(field: dict[str, Any], definitions: dict[str, Any]) -> str:
         return ", ".join(field["enum"])
     if "const" in field:
         return str(field["const"])
+    if "anyOf" in field:
+        options = [option for option in field["anyOf"] if option.get("type") != "null"]
+        return " or ".join(values_of(option, definitions) for option in options)
     if field.get("type") == "array":
         most = f", at most {field['maxItems']}" if "maxItems" in field else ""
         return f"list of: {values_of(without_null(field['items'], definitions), definitions)}{most}"

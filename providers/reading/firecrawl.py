@@ -39,7 +39,7 @@ Permit = Callable[[], AbstractAsyncContextManager[object]]
 
 
 @dataclass(frozen=True)
-class OpenedPage:
+class BrowserPage:
     """A page as a browser has it after its scripts have run."""
 
     url: str
@@ -93,7 +93,7 @@ class Firecrawl:
         """Return the host that gets the addresses of pages."""
         return urlsplit(self.address).netloc.rpartition("@")[2]
 
-    async def open(self, url: str) -> OpenedPage:
+    async def open(self, url: str) -> BrowserPage:
         """Have a page opened. Raises `SourceUnreadable`, `RateLimited`, `Unavailable`, `NotConfigured`."""
         async with self.permit():
             await self.pages.take()
@@ -109,7 +109,7 @@ class Firecrawl:
         if isinstance(status, int) and classify(status) is not StatusKind.DONE:
             raise SourceUnreadable("http_status", f"the server answered {status} to a browser")
         ended = facts.get("url")
-        return OpenedPage(ended if isinstance(ended, str) and ended else url, html)
+        return BrowserPage(ended if isinstance(ended, str) and ended else url, html)
 
     async def _send(self, url: str) -> dict[str, Any]:
         """Send exactly one request, and return the object of its answer."""

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from contracts.addresses import canonical_url
 from contracts.evidence import DocumentRef, Validators
 from contracts.names import CORPUS_SCHEME, SERVER_SCHEME
-from contracts.sentences import AS_DATA, READ_IN_BROWSER, Message
+from contracts.sentences import AS_DATA, Message
 from providers.domains import ANYWHERE, Domains
 from providers.errors import (
     ContentMissing,
@@ -140,7 +140,7 @@ class WebReader:
             return replace(document, warnings=[*document.warnings, note])
         if len(extraction.text.strip()) <= length:
             return _require_text(document)
-        notes = [Message(READ_IN_BROWSER, host=browser.host), *extraction.warnings]
+        notes = [Message("read_in_browser", host=browser.host), *extraction.warnings]
         way = list(dict.fromkeys([*document.way, url]))
         fields = extraction.facts() | {"way": way, "warnings": notes}  # no validators: they are those of the shell
         return _require_text(ExtractedDocument(url=url, text=extraction.text, raw=body, **fields))
