@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from activities.reporting.inputs import show_passage
+from activities.reporting.inputs import LISTING_CHARACTERS, show_passage
 from activities.reporting.references import without_markers
 from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
@@ -160,7 +160,7 @@ SHORT_LIST: Final = 8  # lines of a list that is always shown whole
 LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
-CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
+CONTEXT_CHARACTERS: Final = 100  # behind a passage; before it, also the lines of its listing
 MIN_PASSAGE_CHARACTERS: Final = 60
 REVIEWED_QUOTE_CHARACTERS: Final = 500  # of a passage shown to a reviewer
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
@@ -576,11 +576,11 @@ class PromptBlocks:
         """Return title and text of a passage on one line, to follow its label."""
         text = shorten(passage.quote, max(MIN_PASSAGE_CHARACTERS, int(PASSAGE_CHARACTERS * RATIOS[level])))
         if in_context and level is Level.FULL:
-            text = f"{passage.before[-CONTEXT_CHARACTERS:]} {text} {passage.after[:CONTEXT_CHARACTERS]}"
+            text = f"{passage.before} {text} {passage.after[:CONTEXT_CHARACTERS]}"
         title = guard_line(passage.title, TITLE_CHARACTERS)
         if passage.abstract_only:
             title = f"{title}; {ABSTRACT_ONLY}"
-        text = guard_line(text, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+        text = guard_line(text, LISTING_CHARACTERS + PASSAGE_CHARACTERS + CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
 
 

@@ -88,6 +88,9 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     assert first.text == "It holds 1 GB."
     assert first.passages == ["Of the disk: It holds one gigabyte. Nothing more."]
     assert len(others) == len(CLAIMS)
+    listing = 'Types of parser "default" ' + "row | value " * 150
+    (long, *_) = real_ones(prompt_of([asked("It has types.", "url | URL", before=listing)]))
+    assert long.passages == [f"{listing}url | URL"], "the lines above one of a listing are not cut"
 
 
 PLACE = ClaimPlace(
