@@ -48,8 +48,9 @@ def configuration_of(
             one.name for one in settings.document_servers() if one.problem()
         }
         # An operator's own order is obeyed: a service that has ended is then tried, and fails with its own words.
-        ended = ended_services(settings.search_values()) if settings.search.providers is None else {}
-        return choose(choices, names, source_types, broken=broken, ended=ended)
+        is_ordered = settings.search.providers is not None
+        ended = {} if is_ordered else ended_services(settings.search_values())
+        return choose(choices, names, source_types, broken=broken, ended=ended, is_ordered=is_ordered)
 
     def call_usd(model: str, usage: Usage) -> float | None:
         return table.cost_usd(split_name(model, models.endpoints)[1], usage, full_name=model)

@@ -119,7 +119,8 @@ class DocumentLibrary:
             if source is None or source.text is None:
                 raise CommandError(f"nothing is archived as {quote(name)}: use an id that search gave")
             text = await context.stores.content.get_text(source.text)
-            metadata = _known(date=source.published_at, kind="archived page", research_id=match[1])
+            kind = "archived abstract" if source.abstract_only else "archived page"
+            metadata = _known(date=source.published_at, kind=kind, research_id=match[1])
             return source.title or source.shown_url, source.shown_url, text, metadata
         raise CommandError(f"no document has the id {quote(name)}: use an id that search gave")
 

@@ -326,7 +326,8 @@ def _source_lines(report: Mapping[str, Any]) -> list[str]:
             title = printable(source["title"])
             address = printable(source.get("address") or source["url"])
             named = f"; fetch: research://{report['research_id']}/sources/{source['id']}"
-            lines.append(f"[{citation['number']}] {title} {address}{read}{quality}{named}")
+            extent = ", abstract only" if source.get("abstract_only") else ""
+            lines.append(f"[{citation['number']}] {title} {address}{read}{extent}{quality}{named}")
     return lines
 
 

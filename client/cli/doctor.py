@@ -60,11 +60,14 @@ from contracts.texts import plural
 from contracts.vocabulary import RunStatus, Tier
 from providers.errors import (
     ContentCorrupt,
+    InvalidCall,
     NotConfigured,
     ProviderError,
+    RateLimited,
     Retryable,
     SharedStateUnavailable,
     SourceUnreadable,
+    Unavailable,
 )
 from providers.interfaces import ExtractedDocument
 from providers.models.chat import ChatApi
@@ -90,6 +93,13 @@ SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
 SHOWN_RUNS: Final = 5  # interrupted runs that are named
 SHOWN_CHARACTERS: Final = 1_500
 SNIPPET_CHARACTERS: Final = 300
+SEARCH_REMEDIES: Final = {
+    RateLimited: "try again later; a key raises the limits of some services",
+    Unavailable: "check the network, and try again later",
+    NotConfigured: "correct the variable that is named, or leave the provider out of search.providers",
+    InvalidCall: "try other words",
+}
+"""What to do after the failure of a search, by its kind."""
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 """A URL, even a malformed one; a single letter before the colon is a drive."""
 
@@ -124,6 +134,7 @@ async def doctor(
     research doctor --read manual/vacuum.html --read https://example.org/ --json      one JSON object a line
     research doctor --search "transaction id wraparound" --corpus manual
     research doctor --search "transaction id wraparound" --provider wikipedia
+    research doctor --search "transaction id wraparound"                    each provider that is set up, once
     research doctor --notify
     """
     if notify:
@@ -136,13 +147,25 @@ async def doctor(
     async for check in _checks(context):
         checks.append(check)
         if not as_json:
-            remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
-            print_result(pasteable(f"{check.grade:<5}{check.name:<12} {check.found}{remedy}"))
+            _print_check(check)
     if as_json:
         print_json([asdict(check) for check in checks])
     if any(check.grade == "fail" for check in checks):
         return ExitCode.INTERNAL
     return ExitCode.COMPLETED
+
+
+def _print_check(check: Check) -> None:
+    remedy = f"\n{'':<18}→ {check.remedy}" if check.remedy else ""
+    print_result(pasteable(f"{check.grade:<5}{check.name:<12} {check.found}{remedy}"))
+
+
+def _print_checks(checks: Sequence[Check], *, as_json: bool) -> None:
+    if as_json:
+        print_json([asdict(check) for check in checks])
+        return
+    for check in checks:
+        _print_check(check)
 
 
 async def _checks(context: CommandContext) -> AsyncIterator[Check]:
@@ -518,11 +541,11 @@ async def _try_search(
     context: CommandContext, query: str, corpus: str | None, provider: str | None, *, as_json: bool
 ) -> int:
     """Send one query to a corpus or a provider as a worker does. Raises `CommandError`."""
-    if (corpus is None) == (provider is None):
+    if corpus is not None and provider is not None:
         raise CommandError("name one place to search: --corpus ./folder, --corpus NAME or --provider NAME")
-    request = SearchRequest(
-        research_id="command-line", operation="search/command-line", provider=provider or "corpus", text=query
-    )
+    if corpus is None and provider is None:
+        return await _try_every_provider(context, query, as_json=as_json)
+    request = _search_request(query, provider or "corpus")
     if corpus is not None:
         cluster = context.settings.uses_cluster
         stores = context.stores
@@ -536,13 +559,41 @@ async def _try_search(
         print_json(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
     for hit in answer.hits:
-        print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")
+        extent = "   (abstract only)" if hit.abstract_only else ""
+        print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}{extent}")
         if hit.snippet:
             print_result(f"    {printable(hit.snippet)[:SNIPPET_CHARACTERS]}")
     for warning in answer.warnings:
         print_progress(f"{answer.provider} {warning}")
     print_progress(plural(len(answer.hits), "hit") + (f", {answer.cost_usd:.4f} USD" if answer.cost_usd else ""))
     return ExitCode.COMPLETED
+
+
+async def _try_every_provider(context: CommandContext, query: str, *, as_json: bool) -> int:
+    """Send one query to every provider that is set up, and print what each found, or its failure with the remedy."""
+    settings = context.settings
+    choices = [choice for choice in search_choices(settings, settings.search.providers) if choice.available]
+    if not choices:
+        raise CommandError("no search provider is set up: see `research doctor`", ExitCode.NOTHING_TO_WORK_WITH)
+
+    async def check(name: str) -> Check:
+        try:
+            answer = await _search_web(context, _search_request(query, name))
+        except ProviderError as error:
+            remedy = next((text for kind, text in SEARCH_REMEDIES.items() if isinstance(error, kind)), "")
+            return Check(name, "fail", str(error), remedy)
+        cost = f", {answer.cost_usd:.4f} USD" if answer.cost_usd else ""
+        return Check(name, "ok", plural(len(answer.hits), "hit") + cost, "; ".join(answer.warnings))
+
+    checks = await asyncio.gather(*(check(choice.name) for choice in choices))
+    _print_checks(checks, as_json=as_json)
+    if any(check.grade == "fail" for check in checks):
+        return ExitCode.INTERNAL
+    return ExitCode.COMPLETED
+
+
+def _search_request(query: str, provider: str) -> SearchRequest:
+    return SearchRequest(research_id="command-line", operation="search/command-line", provider=provider, text=query)
 
 
 async def _search_web(context: CommandContext, request: SearchRequest) -> SearchResponse:

@@ -28,6 +28,9 @@ URL_CHARACTERS: Final = "/?#[]@!$&'()*+,;=:%-._~"
 BIBTEX_KINDS: Final = {"academic": "article"}
 CSL_KINDS: Final = {"academic": "article-journal", "news": "article-newspaper", "web": "webpage"}
 
+ABSTRACT_ONLY: Final = "abstract only"
+"""Remark on a source of which only the abstract was read."""
+
 
 def to_bibtex(report: Report) -> bytes:
     """Make one entry per cited source; its key is the source id."""
@@ -49,13 +52,13 @@ def _bibtex_entry(number: int, source: ReportSource) -> str:
         "title": _bibtex_title(_title(source)),
         "author": " and ".join(_bibtex_name(_line(name), source) for name in source.authors if _line(name)),
         "journal" if kind == "article" else "howpublished": _latex(source.venue),
-        "publisher": _latex(source.publisher),
+        "publisher": _latex(_publisher(source)),
         "year": year,
         "month": month,
         "doi": _latex(source.doi),
         "url": _address(source.shown_url),
         "urldate": "-".join(filter(None, _date(source.retrieved_at))),
-        "note": f"[{number}]",
+        "note": f"[{number}]" + (f" {ABSTRACT_ONLY}" if source.abstract_only else ""),
     }
     lines = [f"  {name} = {{{value}}}," for name, value in fields.items() if value]
     return "\n".join([f"@{kind}{{{KEY.sub('-', source.id) or f'source-{number}'},", *lines, "}", ""])
@@ -69,13 +72,19 @@ def _csl_item(number: int, source: ReportSource) -> dict[str, Any]:
         "title": _title(source),
         "author": [_csl_name(_line(name), source) for name in source.authors if _line(name)],
         "container-title": _line(source.venue),
-        "publisher": _line(source.publisher),
+        "publisher": _line(_publisher(source)),
         "issued": _csl_date(source.published_at),
         "accessed": _csl_date(source.retrieved_at),
         "DOI": _line(source.doi),
         "URL": _address(source.shown_url),
+        "note": ABSTRACT_ONLY if source.abstract_only else "",
     }
     return {key: value for key, value in item.items() if value}
+
+
+def _publisher(source: ReportSource) -> str:
+    """Return the publisher; that of an abstract is its journal, which has a field of its own."""
+    return "" if source.publisher == source.venue else source.publisher or ""
 
 
 def _line(text: str | None) -> str:

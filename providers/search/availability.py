@@ -103,6 +103,7 @@ def choose(
     *,
     broken: Collection[str] = (),
     ended: Mapping[str, str] = MappingProxyType({}),
+    is_ordered: bool = False,
 ) -> list[ProviderChoice]:
     """Return the providers of a run. Raises ValueError for an unknown name.
 
@@ -110,7 +111,8 @@ def choose(
     still used for the first of them, and its responses warn.
 
     Otherwise every available one that has one of the types, and the `broken` and the `ended` ones as unavailable, the
-    latter with the reason that their mapping has. Without a general web
+    latter with the reason that their mapping has. Those for `papers_alone` are among them only if nothing but papers is
+    requested, or if the operator named and ordered all providers to use (`is_ordered`). Without a general web
     provider, the fallbacks count as web. If none is available, all that could be set up, with their reasons.
     """
     if names is not None:
@@ -131,6 +133,8 @@ def choose(
         types = [SourceType.WEB]
         choices = [_with_type(one, types, types) if search_declaration(one.name).fallback else one for one in choices]
     fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
+    if not is_ordered and set(source_types) != {SourceType.ACADEMIC}:
+        fitting = [choice for choice in fitting if not search_declaration(choice.name).papers_alone]
     if not usable(fitting):
         return fitting
     return [choice for choice in fitting if choice.available or choice.name in broken or choice.name in ended]

@@ -103,6 +103,9 @@ class SearchDeclaration:
     """Name of the provider to use in its place."""
     fallback: bool = False
     """It is used for web pages only if no provider of the whole web is set up."""
+    papers_alone: bool = False
+    """It is used where nothing but papers is requested, or where it is named: among pages of the web its papers, which
+    it finds for any words, would take most of the places."""
     private: bool = False
     """It searches documents of the operator, and so is no provider of the whole web."""
     refused_hint: str = ""

@@ -13,7 +13,7 @@ from providers.errors import NotConfigured
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.declarations import BUILT_IN
 from providers.shared.limits import ServiceLimits
-from tests.fakes.search_answers import APP, CSE_ID, KEYS, MODEL, PROVIDERS
+from tests.fakes.search_answers import APP, CSE_ID, KEYS, MODEL, PAPERS, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking
 from workers.composition import find_unreachable, open_search_providers, search_limits, user_agent
 from workers.resolution_inputs import configuration_of, search_choices, search_model
@@ -172,7 +172,8 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):
         async with open_search_providers(settings, [name]):
             pass
-    offered = configuration_of(settings).choose_providers(None, list(SourceType))
+    types = [SourceType.ACADEMIC] if name in PAPERS else list(SourceType)
+    offered = configuration_of(settings).choose_providers(None, types)
     assert [choice.name for choice in offered if not choice.available and choice.name in KEYS] == [name]
     assert "planted key" not in json.dumps(settings.describe())
 

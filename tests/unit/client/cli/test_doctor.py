@@ -22,7 +22,7 @@ from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.fakes import states
 from tests.fakes.completions_api import CompletionsApi
-from tests.fakes.search_answers import KEYS
+from tests.fakes.search_answers import CSE_ID, KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web import WebServer, page, redirect
@@ -206,6 +206,31 @@ def test_a_provider_is_asked_one_query(home: Path) -> None:
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
     assert "see BRAVE_API_KEY" in refused.stderr
     assert KEYS["brave"] not in refused.stderr
+
+
+def test_every_provider_is_tried_once(home: Path) -> None:
+    """One line each: what it found, or its failure with what to do; the others are tried all the same."""
+    names = [name for name in PROVIDERS if name not in ("anthropic", "vertex_ai_search")]
+    with beside(SearchApis()) as server:
+        variables = {f"{name.upper()}_API_KEY": key for name, key in KEYS.items() if name in names}
+        variables |= {f"{name.upper()}_BASE_URL": server.url(name) for name in names if name != "searxng"}
+        variables |= {"SEARXNG_URL": server.url("searxng"), "GOOGLE_CSE_ID": CSE_ID}
+        variables |= {"OPENALEX_API_KEY": "planted-wrong-key"}
+        tried = research("doctor", "--search", "backups", **variables)
+        given = research("doctor", "--search", "backups", "--json", **variables)
+    lines = {line.split()[1]: line for line in tried.stdout.splitlines() if line.startswith(("ok", "fail"))}
+    assert set(lines) == set(names)
+    assert "10 hits" in lines["arxiv"]
+    assert "0.0070 USD" in lines["exa"]
+    assert "refuses the key" in lines["openalex"]
+    assert "see OPENALEX_API_KEY" in lines["openalex"]
+    assert "→ correct the variable that is named" in tried.stdout
+    assert tried.exit_code == 1
+    assert {check["name"]: check["grade"] for check in json.loads(given.stdout)} == dict.fromkeys(names, "ok") | {
+        "openalex": "fail"
+    }
+    assert "planted" not in tried.stdout + tried.stderr + given.stdout
+    assert sum(asked.provider == "crossref" for asked in server.asked) == 2
 
 
 def test_a_folder_is_searched_and_listed(home: Path) -> None:

@@ -90,3 +90,14 @@ def test_dates_that_are_none_are_left_out(published: str | None) -> None:
     made = with_first_source(published_at=published)
     assert bibtexparser.parse_string(to_bibtex(made).decode()).failed_blocks == []
     assert json.loads(to_csl(made))[0].get("issued", {}).get("date-parts", [[0]])[0][0] in (0, 2025)
+
+
+def test_an_abstract_is_marked_and_has_no_publisher_of_its_own() -> None:
+    """Whoever cites the paper learns that its text was not read; its journal is named once."""
+    report = with_first_source(abstract_only=True, venue="A Journal", publisher="A Journal")
+    entry = bibtexparser.parse_string(to_bibtex(report).decode()).entries[0]
+    assert entry["note"] == "[1] abstract only"
+    assert "publisher" not in {field.key for field in entry.fields}
+    first, second = json.loads(to_csl(report))[:2]
+    assert (first["note"], first["container-title"], "publisher" in first) == ("abstract only", "A Journal", False)
+    assert "note" not in second

@@ -121,7 +121,8 @@ def test_named_providers_are_used_alone() -> None:
         (["TAVILY_API_KEY"], WEB, ["tavily", "wikipedia"]),
         (["TAVILY_API_KEY"], ACADEMIC, FREE_PAPERS),
         (["TAVILY_API_KEY", "BRAVE_API_KEY"], NEWS, ["tavily", "brave"]),
-        (["SEARXNG_URL"], [*WEB, *ACADEMIC], [*FREE_PAPERS, "searxng", "wikipedia"]),
+        (["SEARXNG_URL"], [*WEB, *ACADEMIC], ["semantic_scholar", "searxng", "wikipedia"]),
+        (["OPENALEX_API_KEY"], [*WEB, *ACADEMIC], ["semantic_scholar", "openalex", "wikipedia"]),
         ([], WEB, ["semantic_scholar", "wikipedia"]),
     ],
 )
@@ -164,6 +165,17 @@ def test_the_search_of_a_model_takes_the_place_of_a_service_that_has_ended() -> 
         by_name(provider_choices(values, model={}, today=day))["anthropic"].available for day in (LAST_DAY, FIRST_DAY)
     ]
     assert used == [False, True]
+
+
+def test_services_of_papers_alone_are_named_or_asked_for_papers() -> None:
+    """Beside pages of the web they would take their places; an operator's own list of providers is obeyed."""
+    both = [*WEB, *ACADEMIC]
+    names = [
+        choice.name for choice in choose(provider_choices({}, ["wikipedia", "arxiv"]), None, both, is_ordered=True)
+    ]
+    assert names == ["wikipedia", "arxiv"]
+    assert [choice.name for choice in choose(provider_choices({}), ["arxiv"], both)] == ["arxiv"]
+    assert [choice.name for choice in choose(provider_choices({}), None, both)] == ["semantic_scholar", "wikipedia"]
 
 
 def test_documents_of_the_operator_are_no_web() -> None:
