@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint style format lock histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image image-check clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -33,6 +33,7 @@ help:
 	@echo '  make lock                      resolve pyproject.toml anew into the lock files'
 	@echo '  make audit-dependencies        look the lock files up in an advisory database'
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
+	@echo '  make image-check               carry out deploy/Dockerfile without Docker, then use the result (Linux, as root)'
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
 	@echo '  make generate                  generate anew all that is written from the code: the two pages below, and what names providers'
@@ -146,6 +147,10 @@ sbom: $(TOOLS_READY)
 	@$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	  --output-file sbom.cdx.json build/runtime
 	@echo 'Written: sbom.cdx.json'
+
+# The image without Docker: its instructions over this machine's files, then read-only and under its account.
+image-check: setup
+	@$(BIN)/python deploy/check_image.py
 
 # A tag may be moved, a digest not. The digest is that of the image for all platforms.
 base-image:
