@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image image-check clean
+.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image image-check clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -30,6 +30,7 @@ help:
 	@echo '  make cluster                   everything in containers: docker compose up, with passwords made in .env'
 	@echo '  make lint · make style         the static checks alone · those of them that take seconds'
 	@echo '  make format                    let the tools rewrite what they can'
+	@echo '  make dist                      dist/: the wheel and the sdist, the same bytes from the same commit'
 	@echo '  make lock                      resolve pyproject.toml anew into the lock files'
 	@echo '  make audit-dependencies        look the lock files up in an advisory database'
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
@@ -130,6 +131,10 @@ lock: $(TOOLS_READY)
 	  | $(COMPILE) -c requirements.lock - -o requirements-build.lock
 	@$(COMPILE) --group tools -o requirements-tools.lock
 	@echo 'The lock files are up to date: read their diff before you commit it'
+
+dist: setup
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t sdist -t wheel -d dist
 
 # Exit codes: 0 looked up and clean, 1 a vulnerability is known, 3 not everything could be looked up. AUDIT='-s osv'
 # asks another database.

@@ -23,6 +23,7 @@ from providers.errors import (
     ProviderError,
     SourceUnreadable,
 )
+from providers.isolation.confinement import _code_folders
 from providers.isolation.pool import SubprocessPool, import_path, read_answer
 from tests.fakes.killers import FORGED
 
@@ -201,6 +202,18 @@ def is_running(process: int) -> bool:
         ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
     ).stdout
     return bool(state.strip()) and not state.startswith("Z")
+
+
+def test_a_folder_of_packages_may_be_read_and_what_else_lies_there_not(tmp_path: Path) -> None:
+    """Code, libraries that packages bring, their versions, packages without a file of their own; no keys, no reports."""
+    for name in ("code/mod.py", "bare.py", "fast.so", "a.libs/l.so.1", "a-1.dist-info/METADATA", "space/inner/mod.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for name in ("keys.txt", "reports/r/report.md", ".hidden/mod.py", "deep/er/still/mod.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    allowed = {Path(path).name for path in _code_folders([str(tmp_path)]) if path.startswith(str(tmp_path))}
+    assert allowed == {"code", "bare.py", "fast.so", "a.libs", "a-1.dist-info", "space"}
 
 
 async def test_typed_errors_come_back_as_they_were_raised() -> None:
