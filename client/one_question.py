@@ -183,7 +183,7 @@ async def _finish(
 
 
 @dataclass(frozen=True)
-class Ending:
+class EndedCommand:
     """The end of a process of the command line."""
 
     code: int
@@ -193,7 +193,7 @@ class Ending:
     """The last problem on standard error; empty without one."""
 
 
-async def execute(command: Sequence[str], request: bytes, progress: Progress) -> Ending:
+async def execute(command: Sequence[str], request: bytes, progress: Progress) -> EndedCommand:
     """Run a command to its end, with a request on its standard input; each line of progress is given to `progress`.
 
     If this call is cancelled or `progress` raises, the command is interrupted as by Ctrl-C, so that its run is
@@ -210,7 +210,7 @@ async def execute(command: Sequence[str], request: bytes, progress: Progress) ->
             await _interrupt(process)
 
 
-async def _converse(process: Process, request: bytes, progress: Progress) -> Ending:
+async def _converse(process: Process, request: bytes, progress: Progress) -> EndedCommand:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -232,7 +232,7 @@ async def _converse(process: Process, request: bytes, progress: Progress) -> End
         printed = await printing
     finally:
         printing.cancel()
-    return Ending(await process.wait(), printed, "\n".join(complaint))
+    return EndedCommand(await process.wait(), printed, "\n".join(complaint))
 
 
 async def _interrupt(process: Process) -> None:

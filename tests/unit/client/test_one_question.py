@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from client import one_question
-from client.one_question import Ending, FinishedResearch, ResearchError, execute, research
+from client.one_question import EndedCommand, FinishedResearch, ResearchError, execute, research
 from client.run_results import bare_result
 from contracts.vocabulary import Outcome
 
@@ -38,7 +38,7 @@ async def test_lines_of_progress_come_and_a_problem_does_not() -> None:
         "print('research: invalid request:\\n          limits: too low\\nlast', file=e); sys.exit(2)"
     )
     ending = await execute(command(source), b'{"query": "x"}', lines.append)
-    assert ending == Ending(2, b'{"query": "x"}\n', "invalid request:\nlimits: too low")
+    assert ending == EndedCommand(2, b'{"query": "x"}\n', "invalid request:\nlimits: too low")
     assert lines == ["first", "  an indented line", "last"]
 
 
