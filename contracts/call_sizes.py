@@ -24,7 +24,7 @@ from contracts.recursive_roles import (
     ExtractInput,
     SelfCheckInput,
 )
-from contracts.report_updates import REPORTER, UpdateInput
+from contracts.report_updates import REPORTER, ArrangeInput, UpdateInput
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, GapsInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
@@ -52,6 +52,8 @@ REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
 REVIEWED_PASSAGE_TOKENS: Final = 320
 """A cited passage in a reviewer's prompt: title, beginning, id, and what the check said of its statement."""
+ARRANGED_CHARACTERS: Final = 24_000
+"""Of the report in an arranger's prompt."""
 SECTION_CHARACTERS: Final = 12_000
 """Of a section in a reporter's prompt, which shows only the end of a longer section."""
 CLAIMS_PER_CALL: Final = 16
@@ -259,7 +261,7 @@ def likely_updates(seen: Mapping[str, CallSizes], reasoning_tokens: int | None, 
     size = _later_call(REPORTER, bound, seen, reasoning_tokens)
     own = seen.get(REPORTER.name)
     tokens_in = own.input_tokens if own is not None and own.input_tokens else size.input_tokens
-    updates = max(LAST_UPDATES, sections)
+    updates = max(LAST_UPDATES, sections) + 1  # the call that assigns the notes to the sections is about as large
     return Usage(input_tokens=updates * tokens_in, output_tokens=updates * size.output_tokens)
 
 
@@ -384,6 +386,9 @@ def _material_tokens(request: RoleInput) -> int:
         return _finding_tokens(request) + (700 * len(request.part.sections) if request.part else 0)
     if isinstance(request, UpdateInput):
         return _finding_tokens(request) + (_shown_characters(request.draft, SECTION_CHARACTERS) if request.draft else 0)
+    if isinstance(request, ArrangeInput):
+        shown = _shown_characters(request.draft, ARRANGED_CHARACTERS) if request.draft else 0
+        return _statement_tokens(request) + shown
     if isinstance(request, BriefedInput):
         return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, GapsInput):

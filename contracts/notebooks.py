@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar
 from contracts.addresses import evidence_id, finding_id
 from contracts.base import CompactModel
 from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, join_hits, keys_of
-from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
+    ChosenFindingsInput,
     FindingsInput,
     GapsInput,
     RoleInput,
@@ -77,7 +77,13 @@ def strip_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResu
     labels = {source.id: source.quality for source in request.sources}
     seen_all = set(labels) == set(output.analyzed_source_ids or ())
     findings = [
-        Finding(id="", statement=finding.statement, confidence=finding.confidence, evidence_ids=finding.evidence_ids)
+        Finding(
+            id="",
+            statement=finding.statement,
+            confidence=finding.confidence,
+            evidence_ids=finding.evidence_ids,
+            priority=finding.priority,
+        )
         for finding in output.findings
     ]
     evidence = [Evidence(id="", source_id=item.source_id, start=item.start, end=item.end) for item in output.evidence]
@@ -136,7 +142,7 @@ def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchS
         )
         changed = [SourceExtract(id=source.id, quality=source.quality) for source in request.sources if source.changed]
         update |= {"entries": list(entries), "findings": [], "evidence": [], "sources": changed}
-    if isinstance(request, UpdateInput):
+    if isinstance(request, ChosenFindingsInput):
         update["finding_ids"] = [finding.id for finding in request.findings]
     return request.model_copy(update=update)
 

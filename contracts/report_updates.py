@@ -12,7 +12,7 @@ from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.lenient import UnfitAnswer, member_or
 from contracts.messages import RunRequest
-from contracts.roles import FindingsInput, RoleAnswer, RoleSpec
+from contracts.roles import ChosenFindingsInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.vocabulary import ReportKind, Tier
 
@@ -26,6 +26,10 @@ MARKER_TOKENS: Final = 12
 """Of the marker of one passage, whose digits are no words."""
 FRAME_TOKENS: Final = 120
 """Of the operations of an update around their texts, and of the notes that it names."""
+HEADING_TOKENS: Final = 20
+"""Of a heading's number and the frame of its list, where notes are assigned to headings."""
+NUMBER_TOKENS: Final = 3
+"""Of the number of a note in such a list."""
 LEAST_ASKED_CHARACTERS: Final = 300
 """Of an update, however little room its answer has: two sentences."""
 MAX_REVISIONS: Final = 40
@@ -50,7 +54,7 @@ class Operation(Contract):
     text: str = Field(default="", description="Markdown with passage markers; empty for remove")
 
 
-class UpdateInput(FindingsInput):
+class UpdateInput(ChosenFindingsInput):
     """Hand-off to the reporter: one section, the notes for it, and the size limit."""
 
     SUBJECT = "heading"
@@ -62,8 +66,6 @@ class UpdateInput(FindingsInput):
     purpose: str = ""
     most_characters: int = 800
     """Limit of inserted plus removed characters, without markers of passages."""
-    finding_ids: list[str] = []
-    """The notes in order, including stored ones."""
 
     @property
     def asked_characters(self) -> int:
@@ -85,18 +87,30 @@ class UpdateInput(FindingsInput):
         return FRAME_TOKENS + passages * MARKER_TOKENS
 
 
+class NotePlace(Contract):
+    """A note, and the heading that it belongs under."""
+
+    note: int = Field(description="number of the note")
+    heading: int = Field(description="number of the heading that it belongs under")
+
+
 class ReporterAnswer(RoleAnswer):
     """Operations on the requested section, and the notes that it needs no more."""
 
     operations: list[Operation]
+    belongs_under: list[NotePlace] = Field(
+        default=[], description="notes that belong under another heading of the report, where they are offered next"
+    )
     omitted: list[int] = Field(
-        default=[], description="numbers of notes left out for good: the section says them, or they do not serve it"
+        default=[],
+        description="numbers of notes that no section needs: the report says them, or they do not serve the question",
     )
 
     def fitted(self, request: UpdateInput, notes: list[str]) -> Self:
-        """Require an operation if there are notes to report that are not omitted. Raises `UnfitAnswer`."""
+        """Require an operation if there are notes to report here that are not omitted. Raises `UnfitAnswer`."""
         del notes
-        left = set(range(1, len(request.findings) + 1)) - set(self.omitted)
+        numbers = set(range(1, len(request.findings) + 1))
+        left = numbers - set(self.omitted) - {place.note for place in self.belongs_under}
         if left and not request.issues and not self.operations:
             raise UnfitAnswer("operations: at least one is needed, because there are notes to report")
         if len(self.operations) > MAX_OPERATIONS:
@@ -125,12 +139,64 @@ class ReporterResult(RoleAnswer):
     """Ids of findings deferred to the next update."""
     notes_omitted: list[str] = []
     """Ids of findings that the reporter leaves out for good."""
+    notes_moved: dict[str, str] = {}
+    """Headings that findings belong under, as the reporter judges, by their ids."""
 
 
 REPORTER: Final = RoleSpec(
     "reporter", "write_report_update", Tier.COMPLEX, UpdateInput, ReporterAnswer, ReporterResult,
     share=TokenShare.SYNTHESIS, output_tokens=4_000, expected_output_tokens=1_000, work="synthesis",
 )  # fmt: skip
+
+
+class ArrangeInput(ChosenFindingsInput):
+    """Hand-off to the arranger: the report, and the notes that it lacks."""
+
+    draft: DocumentRef | None = None
+    """Text of the report; None if it has only headings."""
+    outline: list[str] = []
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of a list of numbers for each heading, with every note in one of them."""
+        return (
+            FRAME_TOKENS
+            + len(self.outline) * HEADING_TOKENS
+            + (len(self.findings) or len(self.finding_ids)) * NUMBER_TOKENS
+        )
+
+
+class SectionNotes(Contract):
+    """The notes that belong under one heading."""
+
+    heading: int = Field(description="number of the heading")
+    notes: list[int] = Field(description="numbers of the notes that belong under it, most important first")
+
+
+class ArrangerAnswer(RoleAnswer):
+    """The notes by heading; a note in no list is needed nowhere."""
+
+    sections: list[SectionNotes]
+
+    def fitted(self, request: ArrangeInput, notes: list[str]) -> Self:
+        """Keep known headings and notes, each note under the first heading that names it."""
+        seen = set[int]()
+        sections = []
+        for section in self.sections:
+            numbers = [n for n in dict.fromkeys(section.notes) if 0 < n <= len(request.findings) and n not in seen]
+            seen.update(numbers)
+            if 0 < section.heading <= len(request.outline) and numbers:
+                sections.append(section.with_fields(notes=numbers))
+        if not sections and self.sections:
+            notes.append("the answer names no heading and no note that exists")
+        return self.with_fields(sections=sections)
+
+
+ARRANGER: Final = RoleSpec(
+    "arranger", "arrange_notes", Tier.ANALYTICAL, ArrangeInput, ArrangerAnswer, ArrangerAnswer,
+    share=TokenShare.SYNTHESIS, output_tokens=2_000, expected_output_tokens=400, work="synthesis", has_fallback=False,
+)  # fmt: skip
+"""Assigns the notes that a live report lacks at its end to its headings, all in one call."""
 
 
 class LiveReportRequest(RunRequest):

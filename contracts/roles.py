@@ -481,6 +481,13 @@ class FindingsInput(RoleInput):
     """Hashes of the stored analyses, in order, with the other findings, evidence and sources."""
 
 
+class ChosenFindingsInput(FindingsInput):
+    """Input of a role that gets some of the run's findings, which it names by their numbers."""
+
+    finding_ids: list[str] = []
+    """The findings in order, including stored ones."""
+
+
 class GapsInput(FindingsInput):
     """Input of a role that judges open gaps: with them, the best passages of the sources read so far are shown."""
 

@@ -196,6 +196,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "idle_turns": "{turns} of the agent in a row brought nothing",
     "turns_used_up": "the turns of the agent are used up",
     "notes_without_room": "{notes} found no room in the report, under: {sections}",
+    "important_notes_left_out": "{notes} of the highest priority found no section that took them: {numbers}",
     "update_unwritten": "an update of the report was not written ({reason}); rules put its notes in",
     "read_last_by_rules": "what was read last was analyzed without the model, for which nothing was left",
     "not_read_again": "not read again, because the limit of pages was reached: {titles}",

@@ -20,7 +20,7 @@ from contracts.names import MODULE_PREFIX
 from contracts.outcome import Usage
 from contracts.outlines import MAX_HEADINGS
 from contracts.plan import MAX_ROUNDS
-from contracts.report_updates import REPORTER
+from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Verify
 from contracts.research_trees import MAX_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
@@ -331,6 +331,7 @@ def _living_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]
         living.LIVING_AGENT.name: (5, LIVING_TURNS),
         ANALYZER.name: (1, limits.max_sources),
         REPORTER.name: (1, limits.max_sources),
+        ARRANGER.name: (0, 2),
         REFINER.name: (0, 1),
     }
 
@@ -338,7 +339,7 @@ def _living_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]
 LIVING_STRATEGY: Final = StrategyDeclaration(
     name="living",
     implementation=f"{MODULE_PREFIX}workflows.strategies.living.living_strategy:LivingStrategy",
-    roles=(living.DECOMPOSER, living.LIVING_AGENT, ANALYZER, REPORTER, REFINER),
+    roles=(living.DECOMPOSER, living.LIVING_AGENT, ANALYZER, REPORTER, ARRANGER, REFINER),
     presets=LIVING_LIMITS,
     expected_calls=_living_calls,
     gates=Gates(approve=Approve.PLAN),

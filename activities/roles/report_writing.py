@@ -131,11 +131,18 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
     )
     unused = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]
+    moved = {
+        request.findings[place.note - 1].id: request.outline[place.heading - 1]
+        for place in answer.belongs_under
+        if 0 < place.note <= len(request.findings) and 0 < place.heading <= len(request.outline)
+    }
+    moved = {name: heading for name, heading in moved.items() if name in unused and heading != request.heading}
     named = {request.findings[number - 1].id for number in answer.omitted if 0 < number <= len(request.findings)}
     return ReporterResult(
         update=update,
-        notes_left=[name for name in unused if name not in named],
-        notes_omitted=[name for name in unused if name in named],
+        notes_left=[name for name in unused if name not in named and name not in moved],
+        notes_omitted=[name for name in unused if name in named and name not in moved],
+        notes_moved=moved,
     )
 
 

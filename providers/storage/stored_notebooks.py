@@ -28,7 +28,6 @@ from contracts.evidence import (
 from contracts.messages import ReadRequest, reading_conditions
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_FINDING_FIELDS, ENTRY_TYPE, AnalysisEntry, HitsEntry, SourceEntry, find_hit
-from contracts.report_updates import UpdateInput
 from contracts.resolved import ResolvedResearch
 from contracts.sentences import AS_DATA
 from contracts.state import ResearchState
@@ -178,7 +177,7 @@ class Notebooks:
             sources |= {source.id: source for source in entry.sources}
         for extract in request.sources:  # their quality has changed
             sources[extract.id] = sources[extract.id].with_fields(quality=extract.quality)
-        if isinstance(request, UpdateInput):  # an update covers some of them, in the order of the request
+        if isinstance(request, roles.ChosenFindingsInput):  # some of them, in the order of the request
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in cited_ids}

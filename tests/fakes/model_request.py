@@ -34,6 +34,7 @@ ANSWERS = {
     "extractor": (library_work, "extraction"),
     "executor": (library_work, "self_check"),
     "reporter": (model_work, "update"),
+    "arranger": (model_work, "arrangement"),
 }
 """What sensible models answer in JSON, by role: a function by its name, so that a test can replace it."""
 ROLES = (*ANSWERS, "summarizer", "analyzer", "synthesizer", "scribe", "responder", *tool_work.TOOL_WORK)

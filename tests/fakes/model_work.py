@@ -205,6 +205,17 @@ def update(prompt: str) -> dict[str, Any]:
     return {"operations": [{"kind": "append", "anchor": 0, "text": " ".join(lines)}] if lines else []}
 
 
+def arrangement(prompt: str) -> dict[str, Any]:
+    """Every note in turn under the next heading."""
+    plain = unmarked(prompt)
+    headings = re.findall(r"^\d+\. ", element(plain, "outline"), re.MULTILINE)
+    notes = re.findall(r"^(\d+)\. \(priority", element(plain, "findings"), re.MULTILINE)
+    sections: dict[int, list[int]] = {}
+    for index, number in enumerate(notes):
+        sections.setdefault(index % len(headings) + 1, []).append(int(number))
+    return {"sections": [{"heading": heading, "notes": numbers} for heading, numbers in sections.items()]}
+
+
 RECALL_LINE = re.compile(r"^\W*(\d+)\. .+ \(passages [\d, ]+\)$", re.MULTILINE)
 
 

@@ -24,7 +24,7 @@ from contracts.call_sizes import (
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.outcome import Usage
 from contracts.recursive_roles import EXECUTOR, EXTRACTOR
-from contracts.report_updates import REPORTER
+from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput, RoleSpec
@@ -116,7 +116,8 @@ class RunBudget:
         reflects_on_report = role.name == AgentRole.SUPERVISOR and run.state.work.phase == Phase.SYNTHESIS
         # The review of an earlier report comes out of what the last one needs not.
         is_early_review = role.name == REVIEWER.name and not run.inbox.closing
-        closes = role.writes_report or reflects_on_report or (role in CLOSING_ROLES and not is_early_review)
+        closes = role.writes_report or role.name == ARRANGER.name or reflects_on_report
+        closes = closes or (role in CLOSING_ROLES and not is_early_review)
         is_least = measured is not None and measured.is_least
         least = max(least_output, asked_output(request, run.state.accounts.call_sizes))
         while True:

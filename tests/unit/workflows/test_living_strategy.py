@@ -333,3 +333,88 @@ def test_a_reading_lists_the_notes_that_it_made() -> None:
     made = states.state(findings=findings, sources=states.sources(source))
     result = AnalyzerResult(findings=[findings[0], findings[2]], account=CallAccount(engine=made.resolution.engine))
     assert describe_reading(made, source, {findings[0].id}, result) == ["note 3: its own"]
+
+
+OUTLINE = ["When tables are vacuumed", "How to see it", "How to put it right"]
+
+
+def noted(*statements: str, priority: int = 2) -> ResearchState:
+    """A state with these notes of no query, none of them in the report yet."""
+    notes = [
+        Finding(id=f"f-{n}", statement=text, evidence_ids=[f"ev-{n}"], priority=priority)
+        for n, text in enumerate(statements)
+    ]
+    return ResearchState(work=WorkState(plan=Plan(outline=OUTLINE)), evidence=EvidenceState(findings=notes))
+
+
+def test_a_note_without_a_matching_heading_is_not_put_into_the_first_section() -> None:
+    """A word that every heading has decides nothing for the first, and the shortest section takes what fits none."""
+    outline = ["Vacuum of tables", "Views that show vacuum", "Repair by vacuum"]
+    state = noted("Vacuum has views of its progress", "Zyzzyva")
+    state.work.plan = state.work.plan.with_fields(outline=outline)
+    state.evidence.draft = ReportDraft(
+        document=DocumentRef(hash=digest("")), words_by_section={outline[0]: 90, outline[1]: 20, outline[2]: 5}
+    )
+    assert unwritten_notes(state, []) == {outline[1]: [1], outline[2]: [2]}
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_last_notes_get_the_section_that_the_arranger_or_their_writer_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    """One call assigns them all; a writer that refuses one names its heading, where it is offered once, and what no
+    section takes is named with its number if it has the highest priority.
+    """
+    sensible = model_work.update
+    analysis = model_work.analysis
+    offered_under = dict[str, list[str]]()
+    statements = list[str]()
+
+    def important(*arguments: Any, **fields: Any) -> dict[str, Any]:
+        answer = analysis(*arguments, **fields)
+        for finding in answer["findings"]:
+            finding["priority"] = 1
+        return answer
+
+    def arrangement(prompt: str) -> dict[str, Any]:
+        notes = re.findall(
+            r"^\d+\. \(priority 1\) (.+)", element(model_work.unmarked(prompt), "findings"), re.MULTILINE
+        )
+        statements.extend(notes)
+        return {"sections": [{"heading": 2, "notes": list(range(1, len(notes)))}]}
+
+    def update(prompt: str) -> dict[str, Any]:
+        plain = model_work.unmarked(prompt)
+        heading, notes = element(plain, "heading"), element(plain, "findings")
+        for text in statements:
+            if text[:50] in notes:
+                offered_under.setdefault(text, []).append(heading)
+        headings = re.findall(r"^\d+\. (.+)$", element(plain, "outline"), re.MULTILINE)
+        if named and headings.index(heading) == 1:
+            count = len(re.findall(r"^\d+\. Finding", notes, re.MULTILINE))
+            return {"operations": [], "belongs_under": [{"note": n + 1, "heading": 1} for n in range(count)]}
+        return sensible(prompt)
+
+    def silent(body: Body) -> list[dict[str, Any]]:
+        if any(name == "parse_content" for name, _ in called(body)):
+            return [{"type": "text", "text": "I think."}]
+        return agent(body)
+
+    agent = tool_work.TOOL_WORK["living_agent"]
+    monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", silent)
+    monkeypatch.setattr(model_work, "analysis", important)
+    monkeypatch.setattr(model_work, "arrangement", arrangement)
+    monkeypatch.setattr(model_work, "update", update)
+    trial, _ = await run_of(tmp_path)
+    state = trial.state
+    outline = state.work.plan.outline
+    assert len(statements) > 2
+    assert [request.role for request in trial.api.requests].count("arranger") == 1
+    assert statements[-1] not in offered_under
+    for text in statements[:-1]:
+        headings = offered_under[text]
+        assert list(dict.fromkeys(headings)) == ([outline[1], outline[0]] if named else [outline[1]])
+    cited = set(state.evidence.draft.evidence_ids)
+    (number,) = (n for n, one in enumerate(state.evidence.findings, start=1) if not cited & set(one.evidence_ids))
+    assert state.evidence.findings[number - 1].statement.startswith(statements[-1][:50])
+    assert f"1 note of the highest priority found no section that took them: {number}" in state.work.degraded

@@ -22,7 +22,13 @@ from workflows.rules.gaps import apply_assessments, open_gaps, silent_gap, with_
 from workflows.rules.sub_queries import assign_readings, plan_sub_queries, reading_nodes
 from workflows.run.inbox import Interrupted, with_searched
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.living.live_report import name_omitted, place_notes, start_report, unwritten_notes
+from workflows.strategies.living.live_report import (
+    name_omitted,
+    place_notes,
+    start_report,
+    unwritten_notes,
+    write_last_notes,
+)
 from workflows.strategies.living.position import LivingPosition, LivingUnit
 from workflows.strategies.living.turns import (
     FINISHED,
@@ -145,7 +151,7 @@ class LivingStrategy(UnitStrategy):
         ):
             with suppress(Interrupted):
                 await follow_outline(run)
-                await place_notes(run, None)
+                await write_last_notes(run)
             run.inbox.clear()
         try:
             await follow_outline(run)
@@ -263,12 +269,12 @@ async def _place_unreported_notes(run: ResearchRun, position: LivingPosition) ->
         await place_notes(run)
         return
     if position.ended != FINISHED:
-        await place_notes(run, None)
+        await write_last_notes(run)
         await place_notes(run)
         return
     asked = {*position.unwritable, *position.deferred} - set(position.omitted)
     others = set(range(1, len(state.evidence.findings) + 1)) - asked
-    await place_notes(run, None, others)
+    await write_last_notes(run, others)
     if no_room := unwritten_notes(state, others):
         name_omitted(run, no_room)
     if left_out := sum(map(len, unwritten_notes(state, asked).values())):
@@ -317,8 +323,8 @@ async def _look_back(run: ResearchRun, position: LivingPosition) -> None:
     await analyze(run)
     # What the agent has left out of the report stays out.
     excluded = before if position.ended == FINISHED else ()
-    await place_notes(run, None, excluded)
-    await place_notes(run, excluded=excluded)
+    await write_last_notes(run, excluded)
+    await place_notes(run, excluded)
 
 
 async def _refresh(run: ResearchRun) -> None:
@@ -336,10 +342,11 @@ async def _refresh(run: ResearchRun) -> None:
         position.unwritable = []
         position.deferred = []
         position.omitted = []
+        position.headings = {}
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
         position.purposes = {name: read for name, read in position.purposes.items() if name not in changed}
     await analyze_files(run, position)
-    await place_notes(run, None)
+    await write_last_notes(run)
     await place_notes(run)
 
 

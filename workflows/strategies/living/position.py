@@ -38,7 +38,9 @@ class LivingPosition(UnitPosition, ReadingPosition):
     deferred: list[int] = []
     """Numbers of notes that an update had no room for."""
     omitted: list[int] = []
-    """Numbers of notes that the reporter left out for good."""
+    """Numbers of notes that the reporter left out for good, or the arranger assigned to no section."""
+    headings: dict[int, list[str]] = {}
+    """Headings under which each note was offered to a writer, by its number; the last one is where it is due."""
     placed: list[str] = []
     """Ids of the notes in the report of a resumed run: some may have been written by rules, unknown to the agent."""
     has_reported: bool = False

@@ -121,6 +121,7 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     position.unwritable = []
     position.deferred = []
     position.omitted = []
+    position.headings = {}
     position.idle_turns = 0
     position.has_reported = False
     position.ended = ""
@@ -401,7 +402,7 @@ async def _carry_out(
             results[name] = _note_fields(state, work.files[name].source_id)
         elif name in work.updates:
             text, results[name] = _describe_update(state, work.updates[name].heading, written[name])
-            is_error = written[name].outcome.step is None and not written[name].omitted
+            is_error = written[name].outcome.step is None and not (written[name].omitted or written[name].moved)
         else:
             continue
         answers[name] = ToolAnswer(call_id=name, text=text, passing=passing, is_error=is_error)
@@ -476,7 +477,7 @@ async def _update(
     for arguments, update in zip(updates.values(), written, strict=True):
         if update.outcome.step is None or not update.outcome.step.inserted:
             position.unwritable += arguments.notes
-        position.deferred = sorted({*position.deferred, *note_numbers(state, update.left)})
+        position.deferred = sorted({*position.deferred, *note_numbers(state, [*update.left, *update.moved])})
     return dict(zip(updates, written, strict=True))
 
 
@@ -582,8 +583,14 @@ def _describe_file(
 def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate") -> tuple[str, dict[str, Any]]:
     """Describe an update with its section's text and the notes that it lacks, and return its event fields."""
     step = update.outcome.step
+    moved = [
+        f"The writer says that note {number} belongs under “{place}”: ask for it there."
+        for name, place in update.moved.items()
+        for number in note_numbers(state, [name])
+    ]
     if step is None:
-        return f"“{heading}” is unchanged: {update.outcome.refusal}", {"heading": heading}
+        unchanged = f"“{heading}” is unchanged: {update.outcome.refusal}"
+        return "\n".join([unchanged, *moved]), {"heading": heading}
     lines = [f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed."]
     if update.outcome.section:
         lines += ["It now reads:", update.outcome.section]
@@ -595,6 +602,7 @@ def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate"
     if omitted := note_numbers(state, update.omitted):
         numbers = ", ".join(map(str, omitted))
         lines.append(f"The writer left out the notes {numbers} for good: the section says them, or needs them not.")
+    lines += moved
     result = {"heading": heading, "inserted": step.inserted, "removed": step.removed}
     return "\n".join(lines), result | {"report": step.draft.document.hash}
 
