@@ -16,7 +16,11 @@ from tests.fakes.web_world import WebWorld
 from tests.fakes.webhook_receiver import WebhookReceiver
 from tests.integration.runs import start
 from tests.integration.web_pools import over_the_web, web_workers
+from workers.retention import Retention
+from workers.settings.loading import Settings
 from workers.settings.sections import NotifySettings
+from workers.shared_state import open_shared_state
+from workers.stores import open_stores
 
 pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
@@ -27,6 +31,18 @@ async def notices_of(client: Client, handle: WorkflowHandle[object, ResearchResu
     """The workflows that deliver notices of a run."""
     query = f'WorkflowType="{names.RESEARCH_NOTICE}" AND WorkflowId STARTS_WITH "{handle.id}/"'
     return [run.id async for run in client.list_workflows(query)]
+
+
+async def start_deleting(client: Client, research_id: str, home: Path) -> None:
+    """Remove a run as `research delete` does, and wait until the server has."""
+    settings = Settings(home=home)
+    stores = open_stores(settings)
+    async with open_shared_state(settings) as shared:
+        retention = Retention(stores.sessions, stores.content, shared.calls, client, stores.archive, sole=False)
+        assert (await retention.remove([research_id])).histories == 2
+    async with asyncio.timeout(30):
+        while [run async for run in client.list_workflows(f'WorkflowId STARTS_WITH "{research_id}"')]:
+            await asyncio.sleep(0.2)
 
 
 async def test_a_receiver_that_is_away_delays_no_run_and_gets_its_notice_when_it_is_back(
@@ -53,6 +69,8 @@ async def test_a_receiver_that_is_away_delays_no_run_and_gets_its_notice_when_it
         assert {body["type"] for body in bodies} == {"run.ended"}
         assert len({request.headers["webhook-id"] for request in back.requests}) == 1
         assert bodies[0]["id"] == back.requests[0].headers["webhook-id"] == notice.rpartition("/")[2]
+        await start_deleting(client, handle.id, tmp_path)
+        assert await notices_of(client, handle) == []
 
 
 async def test_a_refused_notice_is_sent_once_and_doctor_says_why(client: Client, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ async def test_an_answer_is_final_or_worth_another_try(
             await webhook.send("notice-1", b"{}")
     assert len(receiver.requests) == 1
     assert "t0k" not in str(raised.value)
+    assert ("name the address to which it leads" in str(raised.value)) == (status == 302)
     if isinstance(raised.value, (RateLimited, Unavailable)):
         assert raised.value.retry_after == 7
 
