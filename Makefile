@@ -113,7 +113,8 @@ test: style
 	if [ $$tests -eq 0 ] && [ $$checked -eq 0 ]; then \
 	  echo 'All good: style, types, import rules and every test passed.'; else exit 1; fi
 
-# requirements.lock is what developers install; the other two are parts of it at the same versions, for the image.
+# requirements.lock is what developers install; three others are parts of it at the same versions, for the image, one of
+# them with the extra `semantic`.
 # requirements-tools.lock pins what makes them, looks them up and lists them, in an environment of its own.
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11
 
@@ -127,6 +128,7 @@ $(TOOLS_READY): requirements-tools.lock | setup
 lock: $(TOOLS_READY)
 	@$(COMPILE) --extra dev --extra semantic pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements-runtime.lock
+	@$(COMPILE) -c requirements.lock --extra semantic pyproject.toml -o requirements-semantic.lock
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	  | $(COMPILE) -c requirements.lock - -o requirements-build.lock
 	@$(COMPILE) --group tools -o requirements-tools.lock

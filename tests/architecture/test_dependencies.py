@@ -12,7 +12,8 @@ from tests.architecture.repository import ROOT, load_script
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ALL = "requirements.lock"
-LOCKS = (ALL, "requirements-runtime.lock", "requirements-build.lock", "requirements-tools.lock")
+PARTS = ("requirements-runtime.lock", "requirements-semantic.lock", "requirements-build.lock")
+LOCKS = (ALL, *PARTS, "requirements-tools.lock")
 
 
 def normalized(name: str) -> str:
@@ -42,14 +43,22 @@ def test_every_package_is_pinned_with_hashes(file: str) -> None:
 
 def test_the_lock_files_cover_what_the_project_asks_for() -> None:
     """Every dependency is locked at a version that satisfies it, and the image installs the versions that were tested."""
-    developers = [*PROJECT["project"]["dependencies"], *PROJECT["project"]["optional-dependencies"]["dev"]]
-    for file, requirements in ((ALL, developers), (LOCKS[-1], PROJECT["dependency-groups"]["tools"])):
+    users = PROJECT["project"]["dependencies"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    developers = [*users, *extras["dev"], *extras["semantic"]]
+    semantic = [*users, *extras["semantic"]]
+    for file, requirements in (
+        (ALL, developers),
+        (PARTS[1], semantic),
+        (LOCKS[-1], PROJECT["dependency-groups"]["tools"]),
+    ):
         for requirement in requirements:
             name, _, least = requirement.partition(">=")
             found = pinned(file).get(normalized(name))
             assert found is not None, f"{name} is not locked: run make lock"
             assert version(found) >= version(least), f"{name} is locked too old: run make lock"
-    for part in LOCKS[1:3]:
+    assert not {normalized(one.partition(">=")[0]) for one in extras["semantic"]} & pinned(PARTS[0]).keys()
+    for part in PARTS:
         assert pinned(part).items() <= pinned(ALL).items(), "run make lock"
 
 

@@ -150,7 +150,9 @@ def test_the_image_runs_under_an_account_without_rights() -> None:
 
 def test_the_base_image_is_pinned_to_a_python_that_is_supported() -> None:
     """One exact version for both stages, by a digest that nobody can move, and new enough for the product."""
-    (base,) = [text.partition("=")[2] for name, text in dockerfile() if name == "ARG"]
+    arguments = dict(text.split("=", 1) for name, text in dockerfile() if name == "ARG")
+    base = arguments.pop("PYTHON_IMAGE")
+    assert arguments == {"LOCK": "requirements-runtime.lock"}
     version = re.fullmatch(r"python:(\d+)\.(\d+)\.(\d+)-slim-\w+@sha256:[0-9a-f]{64}", base)
     assert version is not None
     least = re.findall(r"\d+", PROJECT["project"]["requires-python"])
