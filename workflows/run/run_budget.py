@@ -131,6 +131,8 @@ class RunBudget:
             usual = likely
             likely = usual.with_fields(output_tokens=max(usual.output_tokens, min(least, bound.output_tokens)))
             choices = [likely.with_fields(output_tokens=bound.output_tokens), likely]
+            if measured is None and self._fits_twice(role, bound, reserve):
+                choices.insert(0, bound)  # a prompt that is refused for its size is made twice
             alone = reservations.unexplained, reservations.unexplained_tokens
             refused = self._refusal(role, *alone, reservation(likely, price), reserve)
             is_part = refused is not None
@@ -160,6 +162,12 @@ class RunBudget:
                 lambda: reservations.changes != changes or run.inbox.interruption is not None  # noqa: B023
             )
             run.inbox.check_interruption()
+
+    def _fits_twice(self, role: RoleSpec[Any, Any], size: Usage, reserve: Reservation) -> bool:
+        """Return whether a call of this size fits beside those in flight, and leaves room for another one like it."""
+        wanted = reservation(size, self.price(role))
+        reservations = self.reservations
+        return self._refusal(role, reservations.total, reservations.total_tokens, wanted + wanted, reserve) is None
 
     def _parts(
         self, role: RoleSpec[Any, Any], likely: Usage, reserve: Reservation, *, whole_input: bool
