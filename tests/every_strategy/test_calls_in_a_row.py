@@ -5,15 +5,17 @@ waits for a group where it needs one of it, makes a run slower by as much as a m
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contracts.resolved import ModelPrice
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
-from contracts.vocabulary import EngineKind, Outcome
+from contracts.vocabulary import EngineKind, Outcome, Tier
 from tests.every_strategy.joined import world_of
 from tests.fakes import checking_work, model_work
 from tests.fakes.host import TimedHost
@@ -53,6 +55,20 @@ async def test_no_more_calls_stand_in_a_row_than_wait_for_each_other(tmp_path: P
     """As many as depend on the answer before; what depends on less runs beside them."""
     row, _, _ = await row_of(tmp_path, strategy)
     assert row <= ROWS[strategy]
+
+
+@pytest.mark.parametrize("strategy", ROWS)
+async def test_no_prompt_is_made_twice_where_its_limit_has_room(tmp_path: Path, strategy: str) -> None:
+    """With prices, what a call may need at most is reserved; a guess that is too small would refuse its first attempt."""
+    async with world_of(tmp_path, EngineKind.MODEL.value, by_role={"analyzer": "gaps"}) as (world, _):
+        request = {"strategy": strategy, "gates": {"approve": "none"}, "limits": {"max_iterations": 2}}
+        state = await begin(world, **request)
+        prices = dict.fromkeys(Tier, ModelPrice(input=3.0, output=15.0))
+        state.work.resolved = state.work.resolved.with_fields(model_prices=prices)
+        host = world.host()
+        await Driver(ResearchRun(state, Inbox(), host), load_strategy(strategy)).conduct()
+    attempts = Counter(operation for activity, operation in host.calls if activity in CALLS)
+    assert [operation for operation, count in attempts.items() if count > 1] == []
 
 
 TWO: Any = {"limits": {"max_iterations": 2}}
