@@ -103,7 +103,7 @@ def test_an_altered_file_is_found_by_the_store() -> None:
 @pytest.mark.usefixtures("home")
 def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
-    monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 400_000_000)
+    monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 250_000_000)
     report = json.loads(RENDERING.document)
     report["report"]["markdown"] = f"|{'a|' * 1_000}\n|{'-|' * 1_000}\n" + f"|{'b|' * 1_000}\n" * 180
     stored = AsyncMock(return_value=dict.fromkeys(("html", "md", "json"), json.dumps(report).encode()))
