@@ -125,7 +125,11 @@ class WebReader:
         """
         length = len(document.text.strip())
         try:
-            opened = await browser.open(await self._egress.check_public(document.url))
+            address = await self._egress.check_public(document.url)
+        except SourceUnreadable:  # of a private place, which only this machine may read
+            return _require_text(document)
+        try:
+            opened = await browser.open(address)
             url = await self._egress.check_public(opened.url)
             domains.check(url)
             await self._robots.check(httpx2.URL(url))

@@ -264,12 +264,16 @@ class RankingSettings(ConfigSection):
     semantic: bool | Literal["auto"] = "auto"
     """Rank by closeness of meaning, too. auto: where the extra `semantic` is installed."""
 
-    @field_validator("semantic")
+    @field_validator("semantic", mode="before")
     @classmethod
-    def _require_extra(cls, value: Any) -> Any:
-        if value is True and not is_installed():
+    def _read_text(cls, value: Any) -> Any:
+        known = {"true": True, "false": False, "auto": "auto"}
+        chosen = known.get(value.strip().lower()) if isinstance(value, str) else value
+        if chosen != "auto" and not isinstance(chosen, bool):
+            raise ValueError("must be true, false or auto")
+        if chosen is True and not is_installed():
             raise ValueError(f"the extra `semantic` is not installed: {REMEDY}")
-        return value
+        return chosen
 
 
 class HookSettings(ConfigSection):

@@ -242,6 +242,9 @@ def test_ranking_by_meaning_is_used_where_its_extra_is_installed(
     off = places.load(RESEARCH_SEMANTIC_RANKING="false")
     assert off.digest() not in digests
     assert [places.load().ranks_by_meaning, off.ranks_by_meaning] == [True, False]
+    assert (
+        places.problems(RESEARCH_SEMANTIC_RANKING="maybe") == "RESEARCH_SEMANTIC_RANKING: must be true, false or auto"
+    )
     monkeypatch.setattr(semantic, "NEEDED", ("a_package_that_nobody_has",))
     assert not places.load().ranks_by_meaning
     line = places.problems(RESEARCH_SEMANTIC_RANKING="true")
