@@ -60,10 +60,10 @@ class ReadingActivities:
             check_permission(request.permitted)
             if request.exposes_private_text:
                 raise SourceUnreadable("refused_private", "the address carries words that only this run knows")
-            domains = domains_named(request.domains_allow, request.domains_deny)
             if request.known_entry:
-                return await self._read_again(request, domains)
+                return await self._read_again(request, domains_named(request.domains_allow, request.domains_deny))
             request, hit = await self.notebooks.complete_read(request)
+            domains = domains_named(request.domains_allow, request.domains_deny)
             hit = hit or SearchHit(url=request.url, provider="")
             known = None
             if hit.archived:

@@ -234,6 +234,11 @@ def source_id(url: str) -> str:
     return "src-" + long_hash(canonical_url(url))
 
 
+def source_version_id(source: str, text_hash: str) -> str:
+    """Return the id of another text of a source, in a document that cites two versions of one page."""
+    return "src-" + long_hash(source, text_hash)
+
+
 def sub_query_id(text: str) -> str:
     """Return the id of a sub-query, from its text."""
     return "sq-" + long_hash(normalized_text(text))

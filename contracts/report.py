@@ -256,6 +256,50 @@ class ReportChanges(Contract):
     sources: BoundedList[SourceChange] = []
 
 
+class ThreadAnswer(Contract):
+    """One question of a thread with the figures of its run."""
+
+    research_id: str = Field(max_length=200)
+    query: str = ""
+    follows: str = Field(default="", max_length=200)
+    """Id of the run that the question follows; empty for the first question."""
+    strategy: str = ""
+    status: str = ""
+    """Outcome of the run, or its state as long as it has none."""
+    reason: Text = ""
+    """Why there is no answer, or what it lacks; empty for a complete one."""
+    started_at: str = ""
+    ended_at: str = ""
+    cost_usd: float | None = 0.0
+    """US dollars; None if a paid call had no known price."""
+    sources_offered: int = 0
+    """Sources that earlier questions had archived."""
+    sources: int = 0
+    """Sources read, of which an earlier question had archived `sources_earlier`."""
+    sources_earlier: int = 0
+    passages_cited: int = 0
+    passages_earlier: int = 0
+    verdict_counts: BoundedMap[int] = {}
+    """Statements by verdict."""
+    answered: bool = False
+    """Whether there is a report, which a document of the thread has."""
+
+
+class Thread(Contract):
+    """The questions of a thread, oldest first; the first one opened it."""
+
+    answers: list[ThreadAnswer] = Field(min_length=1)
+    cost_usd: float | None = 0.0
+    """US dollars of all its runs; None if one of them is unknown."""
+
+    @classmethod
+    def of(cls, answers: Sequence[ThreadAnswer]) -> "Thread":
+        """Return a thread with the sum of its costs."""
+        costs = [answer.cost_usd for answer in answers]
+        total = None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)
+        return cls(answers=list(answers), cost_usd=total)
+
+
 class Report(Contract):
     """The content of `report.json`: the complete evidence graph, so that any program can check the report."""
 
@@ -322,6 +366,8 @@ class Report(Contract):
     """The sentence and values of each text of this file that is a sentence of the product, by JSON pointer."""
     changes: ReportChanges | None = None
     """Differences from the report before the refresh; None for a run that was not refreshed."""
+    answers: BoundedList[ThreadAnswer] = []
+    """The questions of a document that a whole thread makes; empty for the report of one run."""
 
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
         """Yield the cited sources with their numbers, in order."""

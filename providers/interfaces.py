@@ -266,6 +266,8 @@ class StoredSession(BaseModel):
     closed: bool
     defects: int = 0
     """Number of unforeseen errors that the state describes."""
+    thread: list[str] = []
+    """Ids of the runs above it in its thread, the first question first. Records of earlier versions lack it."""
 
 
 class ContentArchive(Protocol):

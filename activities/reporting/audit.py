@@ -7,7 +7,7 @@ in a killable process.
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Final
@@ -22,7 +22,7 @@ from activities.reporting.report_tree import build_report, write_markdown
 from activities.roles.claim_checking import UNUSABLE_REASONS
 from activities.roles.grounding import evidence_at
 from activities.verifying.material import NOT_REACHED, QUOTE_BREAK
-from contracts.addresses import digest, evidence_id, finding_id, source_id
+from contracts.addresses import digest, evidence_id, finding_id, source_id, source_version_id
 from contracts.evidence import CheckMethod, ClaimVerdict, Finding, PageList, Verdict
 from contracts.outcome import Usage
 from contracts.report import (
@@ -244,7 +244,9 @@ class _Comparison:
         if len(self._evidence) < len(self._report.evidence):  # a second entry would hide the first one
             self._problem("field_differs", "evidence", "two passages have one id")
         for source in self._report.sources:
-            if source.id not in {source_id(url) for url in (source.url, *source.aliases)}:
+            ids = {source_id(url) for url in (source.url, *source.aliases)}
+            versions = {source_version_id(name, source.text_hash or "") for name in ids}
+            if source.id not in ids | versions:
                 self._problem("id_differs", source.id, "the id does not follow from an address of the source")
         for evidence in self._report.evidence:
             self._check_passage(evidence)
@@ -312,27 +314,6 @@ class _Comparison:
             self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
 
     # --- claims ------------------------------------------------------------------------------------------------------
-    def _unrepeatable_verdicts(self, report: Report) -> list[ClaimVerdict]:
-        """Return the verdicts that rules cannot reproduce: of a model, of claims that no checker reached, and of claims
-        with a name whose pages are not stored: a name that a page explains is not missing in its passage.
-        """
-        unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE_REASONS)]
-        return [
-            ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
-            for claim in report.claims
-            if claim.evidence_ids
-            and (
-                claim.method == CheckMethod.MODEL
-                or (claim.method, claim.verdict, claim.reason) in unreached
-                or (claim.method == CheckMethod.RULES and NAME.search(claim.text) and self._lacks_page(claim))
-            )
-        ]
-
-    def _lacks_page(self, claim: ReportClaim) -> bool:
-        """Return true if the text of a source that a claim cites is not stored."""
-        cited = (self._evidence[key].source_id for key in claim.evidence_ids if key in self._evidence)
-        return any(self._texts.get(source) is None for source in cited)
-
     def _check_claim(self, claim: ReportClaim, rejudged: JudgedClaim) -> None:
         """Compare the verdict on a claim with that of the same rules on the same text."""
         self._count("claims")
@@ -441,63 +422,100 @@ class _Comparison:
     def _gather_inputs(self) -> ReportInputs:
         """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""
         report = with_messages(self._report)
-        summary = report.verification
-        shown = report.fidelity
-        fidelity = {}
-        if shown:
-            fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"})
-        sources = {
-            source.id: source.model_dump()
-            | {
-                "sub_query_ids": source.query_ids,
-                "raw": {"hash": source.content_hash, "media_type": source.media_type} if source.media_type else None,
-                "text": {"hash": source.text_hash} if source.text_hash else None,
-                "pages": {"hash": source.pages_hash} if source.pages_hash else None,
-            }
-            for source in report.sources
-        }
-        state = ResearchState.model_validate(
-            report.model_dump(exclude={"sources", "evidence", "fidelity"})
-            | fidelity
-            | {
-                "resolved": report.effective_request,
-                "iteration": report.iterations,
-                "models_used": report.models,
-                "started_at": report.started_at or "",
-                "sources": sources,
-                "evidence": {item.id: item.model_dump() for item in report.evidence},
-                "fidelity": shown.phases if shown else {},
-                "usage_by_role": report.usage.get("by_role", {}),
-                "usage_by_phase": report.usage.get("by_phase", {}),
-                "verification": {"summary": summary.model_dump(), "review": summary.review},
-                "ending": report.model_dump() | {"outcome": report.outcome_before_check},
-                "draft": {"document": {"hash": digest("")}, "kind": report.kind} if report.report.draft else None,
-            }
-        )
         texts = {source.text_hash: self._text_of(source.id) for source in report.sources if source.text_hash}
-        inputs = gather_inputs(
-            RenderMaterial(
-                state=state,
-                draft=report.report.draft or None,
-                texts=texts,
-                skipped=report.skipped_files,
-                product_version=report.product_version,
-                verdicts=self._unrepeatable_verdicts(report),
-                corrections=summary.corrections,
-                shortened=shown.shortened_calls if shown else [],
-            )
-        )
+        inputs = gather_inputs(material_of(report, texts, unrepeatable_verdicts(report, self._texts)))
+        summary = report.verification
         return replace(inputs, unresolved=summary.markers_removed, foreign_urls=[""] * summary.addresses_removed)
 
     def _text_of(self, source: str) -> str:
         """Return the stored text of a source; for a missing one, blanks with the passages at their places."""
         if (text := self._texts.get(source)) is not None:
             return text
-        characters: list[str] = []
-        for item in (entry for entry in self._report.evidence if entry.source_id == source):
-            characters += " " * (min(item.end, MAX_REPORT_BYTES) - len(characters))
-            characters[item.start : item.end] = item.quote
-        return "".join(characters)
+        return text_with_passages(self._report, source)
+
+
+def text_with_passages(report: Report, source: str) -> str:
+    """Return blanks with the passages of a source at their places, in place of its stored text."""
+    characters: list[str] = []
+    for item in (entry for entry in report.evidence if entry.source_id == source):
+        characters += " " * (min(item.end, MAX_REPORT_BYTES) - len(characters))
+        characters[item.start : item.end] = item.quote
+    return "".join(characters)
+
+
+def unrepeatable_verdicts(report: Report, texts: Texts) -> list[ClaimVerdict]:
+    """Return the verdicts that rules cannot reproduce: of a model, of claims that no checker reached, and of claims
+    with a name whose pages are not stored: a name that a page explains is not missing in its passage.
+
+    `texts` are the stored texts by the id of their source.
+    """
+    unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE_REASONS)]
+    sources = {item.id: item.source_id for item in report.evidence}
+
+    def lacks_page(claim: ReportClaim) -> bool:
+        return any(texts.get(sources[key]) is None for key in claim.evidence_ids if key in sources)
+
+    return [
+        ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
+        for claim in report.claims
+        if claim.evidence_ids
+        and (
+            claim.method == CheckMethod.MODEL
+            or (claim.method, claim.verdict, claim.reason) in unreached
+            or (claim.method == CheckMethod.RULES and NAME.search(claim.text) and lacks_page(claim))
+        )
+    ]
+
+
+def material_of(report: Report, texts: Mapping[str, str], verdicts: Sequence[ClaimVerdict]) -> RenderMaterial:
+    """Return what a report is rendered from, made of its own fields; `texts` are stored texts by hash.
+
+    Raises ValueError for a report whose fields are no state of a run.
+    """
+    shown = report.fidelity
+    fidelity = {}
+    if shown:
+        fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"})
+    sources = {
+        source.id: source.model_dump()
+        | {
+            "sub_query_ids": source.query_ids,
+            "raw": {"hash": source.content_hash, "media_type": source.media_type} if source.media_type else None,
+            "text": {"hash": source.text_hash} if source.text_hash else None,
+            "pages": {"hash": source.pages_hash} if source.pages_hash else None,
+        }
+        for source in report.sources
+    }
+    summary = report.verification
+    state = ResearchState.model_validate(
+        report.model_dump(exclude={"sources", "evidence", "fidelity"})
+        | fidelity
+        | {
+            "resolved": report.effective_request,
+            "iteration": report.iterations,
+            "models_used": report.models,
+            "started_at": report.started_at or "",
+            "sources": sources,
+            "evidence": {item.id: item.model_dump() for item in report.evidence},
+            "fidelity": shown.phases if shown else {},
+            "usage_by_role": report.usage.get("by_role", {}),
+            "usage_by_phase": report.usage.get("by_phase", {}),
+            "verification": {"summary": summary.model_dump(), "review": summary.review},
+            "ending": report.model_dump() | {"outcome": report.outcome_before_check},
+            "draft": {"document": {"hash": digest("")}, "kind": report.kind} if report.report.draft else None,
+        }
+    )
+    return RenderMaterial(
+        state=state,
+        draft=report.report.draft or None,
+        texts=dict(texts),
+        skipped=report.skipped_files,
+        product_version=report.product_version,
+        verdicts=list(verdicts),
+        corrections=summary.corrections,
+        shortened=shown.shortened_calls if shown else [],
+        answers=report.answers,
+    )
 
 
 def _squeeze(text: str) -> str:

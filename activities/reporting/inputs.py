@@ -41,7 +41,7 @@ from contracts.base import Contract
 from contracts.checking import Correction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
-from contracts.report import ReportEvidence, ReportFidelity, run_fidelity
+from contracts.report import ReportEvidence, ReportFidelity, ThreadAnswer, run_fidelity
 from contracts.request import Verify
 from contracts.resolved import ResolvedResearch, SkippedFile
 from contracts.sentences import AS_DATA, Message
@@ -169,6 +169,8 @@ class ReportInputs:
     """Addresses that were removed from the draft."""
     fidelity: ReportFidelity | None
     """How much of the content models were shown."""
+    answers: Sequence[ThreadAnswer] = ()
+    """The questions of a document that a whole thread makes."""
 
     def show(self, text: str) -> str:
         """Return a line from outside (a title, a reason, a question) in a form that is safe to print."""
@@ -197,6 +199,8 @@ class RenderMaterial(Contract):
     """Content that models were shown in part."""
     previous: str | None = None
     """The `report.json` from before a refresh, with which the report is compared."""
+    answers: list[ThreadAnswer] = []
+    """The questions of a document that a whole thread makes."""
 
     def to_json(self) -> bytes:
         """Return the material as JSON for the process that renders, without the run's events, which no report has."""
@@ -268,6 +272,7 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
             sum(not source.analyzed for source in state.evidence.readable_sources()),
             state.accounts.content_archive_hashes,
         ),
+        answers=material.answers,
     )
 
 

@@ -260,6 +260,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
+        "answers": inputs.answers,
         "verification": _dump(inputs.checked) | {
             "corrections": inputs.corrections,
             "review": state.evidence.verification.review,

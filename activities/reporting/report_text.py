@@ -157,7 +157,7 @@ def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in reading order."""
-    parts = (
+    run = (
         _verification,
         _outcome,
         _engine,
@@ -170,6 +170,8 @@ def report_facts(inputs: ReportInputs) -> list[Fact]:
         _limits,
         _run,
     )
+    thread = (_answers, _verification, _engine, _limits, _run)  # what a single run did is in its own report
+    parts = thread if inputs.answers else run
     return [fact for part in parts for fact in part(inputs, inputs.messages)]
 
 
@@ -277,6 +279,19 @@ def _ranking(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if writer_engine(inputs.state.accounts.engine_by_role) is EngineKind.EXTRACTIVE:
         name = "ranked_by_meaning" if inputs.resolved.semantic else "ranked_by_words"
         yield Fact(say("fact_ranking"), say(name, table=VECTOR_TABLE), [])
+
+
+def _answers(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
+    """Yield the questions of a thread, each with its outcome, what came from earlier ones, its cost and its id."""
+    items = []
+    for number, answer in enumerate(inputs.answers, start=1):
+        cost = say("cost_unknown") if answer.cost_usd is None else f"{answer.cost_usd:.2f} USD"
+        figures = {"cited": answer.passages_cited, "earlier": answer.passages_earlier}
+        outcome = say.name("outcome", answer.status)
+        reason = _reason_suffix(answer.reason, say)
+        line = say("answer_words", query=answer.query, outcome=outcome, cost=cost, id=answer.research_id, **figures)
+        items.append(f"{number} · {line}{reason}")
+    yield _fact(say, "answers", items, questions=len(items), answered=sum(item.answered for item in inputs.answers))
 
 
 def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
@@ -470,7 +485,8 @@ def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     egress = say.translated(resolved.egress).rstrip(".")
     text = f"{text} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {describe_estimate(resolved.estimate, say)}"
     yield Fact(say("fact_run"), text.strip())
-    yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
+    target = f"{resolved.research_id}.json" if inputs.answers else resolved.research_id
+    yield Fact(say("fact_check"), say("check_words"), command=f"research audit {target}")
 
 
 def describe_estimate(estimate: Estimate | None, say: ReportMessages) -> str:

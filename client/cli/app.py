@@ -28,7 +28,7 @@ Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 inva
 COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Research": {
         "run": ("run", "Start a run, show it live, write the report."),
-        "ask": ("run", "Ask a follow-up question of an earlier run."),
+        "ask": ("ask", "Ask one question after another; each begins with what the thread has read."),
         "start": ("run", "Start a run on a running server and print its id."),
         "resume": ("run", "Continue a run that was cancelled, failed, timed out or is partial."),
         "refresh": ("run", "Read the sources of a finished run again, and update its report."),
@@ -54,6 +54,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "decisions": ("read", "Print the decisions of a run and their reasons."),
         "audit": ("audit", "Check every citation, quote and verdict of a report."),
         "diff": ("audit", "Compare two reports claim by claim."),
+        "thread": ("thread", "Show a thread of questions, or write it as one document."),
         "export": ("audit", "Write a bundle that others can audit, a document, or a bibliography."),
     },
     "First use": {

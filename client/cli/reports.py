@@ -15,7 +15,7 @@ from client.cli.context import CommandContext
 from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.console import render_ending
-from client.view.words import change_summary, fidelity_text, pasteable, printable
+from client.view.words import change_summary, fidelity_text, pasteable, printable, thread_words
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.report import ReportChanges, ReportFidelity
@@ -75,11 +75,19 @@ def write_for_person(path: Path, data: bytes) -> None:
 
 
 async def deliver_report(
-    context: CommandContext, result: ResearchResult, folder: Path | None, *, as_json: bool, quiet: bool, resume: str
+    context: CommandContext,
+    result: ResearchResult,
+    folder: Path | None,
+    *,
+    as_json: bool,
+    quiet: bool,
+    resume: str,
+    whole: bool = False,
 ) -> int:
     """Write the report into a folder, if given; print a summary or one JSON document; return the exit code.
 
-    `resume` is the command that continues the run, empty if that is impossible. Raises OSError.
+    `resume` is the command that continues the run, empty if that is impossible. The summary has the `whole` text of
+    the report, or its first section. Raises OSError.
     """
     documents = await context.report_documents(result)
     with files_of_user():
@@ -95,20 +103,27 @@ async def deliver_report(
         for path in paths.values():
             print_result(str(path))
     else:
-        _print_summary(result, documents, paths, resume)
+        _print_summary(result, documents, paths, resume, whole=whole)
     return ExitCode.of(result.outcome, result.stop_reason)
 
 
 def _print_summary(
-    result: ResearchResult, documents: Mapping[str, bytes], paths: Mapping[str, Path], resume: str
+    result: ResearchResult,
+    documents: Mapping[str, bytes],
+    paths: Mapping[str, Path],
+    resume: str,
+    *,
+    whole: bool,
 ) -> None:
-    """Print the first section of a report, the run's ending, the tally of verdicts, the paths and the next commands."""
+    """Print the text of a report, its first section unless `whole`, the run's ending, verdicts, paths, next commands."""
     report = {}
     if "json" in documents:
         report = json.loads(documents["json"])
-    for line in first_section(report) if report else ():
+    for line in shown_text(report, whole=whole) if report else ():
         print_result(line)
     print_result(render_ending(result))
+    if origin := thread_words(result.counts):
+        print_result(f"  {origin}")
     counts = result.verification.verdict_counts
     verdicts = ", ".join(f"{count} {VERDICT_LABELS.get(name, name)}" for name, count in counts.items())
     if verdicts:
@@ -143,14 +158,21 @@ def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
     return fidelity and ReportFidelity.model_validate(fidelity)
 
 
-def first_section(report: Mapping[str, Any]) -> list[str]:
-    """Return the first section of a `report.json` as at most 20 lines of text, then the sources that it cites."""
+def shown_text(report: Mapping[str, Any], *, whole: bool) -> list[str]:
+    """Return the text of a `report.json` up to its sources, or its first section; then the sources that it cites.
+
+    A section alone has at most 20 lines.
+    """
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     section = []
-    if heading:
+    if heading and whole:
+        own = report["report"]["sections"][-2 if report["citations"] else -1]
+        answer = f"## {body}".partition(f"\n## {own}\n")[0]
+        section = [visible(from_markdown(line)) for line in answer.splitlines()]
+    elif heading:
         section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()]
     lines = [piece for line in section for piece in wrapped(line)]
-    lines = lines if len(lines) <= MAX_SUMMARY_LINES else [*lines[:MAX_SUMMARY_LINES], "…"]
+    lines = lines if whole or len(lines) <= MAX_SUMMARY_LINES else [*lines[:MAX_SUMMARY_LINES], "…"]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
     cited = [item for item in report["citations"] if item["number"] in numbers]

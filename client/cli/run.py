@@ -1,4 +1,4 @@
-"""`run`, `ask`, `start`, `resume` and `refresh`: from a question to the files of its report."""
+"""`run`, `start`, `resume` and `refresh`: from a question to the files of its report."""
 
 import asyncio
 import logging
@@ -19,9 +19,10 @@ from typing import Annotated, Any, Final, NoReturn
 import structlog
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
-from typer import Argument, Option
+from typer import Option
 
 from activities.preparation import merge
+from activities.reporting.references import without_markers
 from client.cli.context import CommandContext, RunInfo, new_id
 from client.cli.corpus import SET_HOME, index_corpus, summary
 from client.cli.options import Commands, RunId, RunOptions
@@ -42,7 +43,9 @@ from client.cli.talk import asker
 from client.cli.watch import SHOW_CURSOR, first_interrupt, follow_run, sink_for
 from client.handle import ResearchClient, ResearchHandle
 from client.run_results import refusal_of
+from client.view.console import TerminalSink
 from contracts.addresses import normalized_text
+from contracts.evidence import ReportDraft
 from contracts.names import POOLS, RESEARCH_NOTICE, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
@@ -89,22 +92,6 @@ async def run(context: CommandContext, options: RunOptions) -> int:
     question under the same id is refused.
     """
     return await _begin(context, options)
-
-
-@commands.command("ask", without=("question", "request_file", "research_id"))
-async def ask(
-    context: CommandContext,
-    earlier: Annotated[str, Argument(metavar="ID", help="the run that the question follows, or `last`")],
-    question: Annotated[str, Argument(metavar="QUESTION", help="what you want to know")],
-    options: RunOptions,
-) -> int:
-    """Ask a follow-up question: start a new run that considers the sources of an earlier one first.
-
-    Strategy and corpus are those of the earlier run unless you name others.
-
-    research ask last "And what does it cost?"
-    """
-    return await _begin(context, follow_up_options(options, question, await context.find(earlier)))
 
 
 def follow_up_options(options: RunOptions, question: str, earlier_run: RunInfo) -> RunOptions:
@@ -292,6 +279,8 @@ class RunCommand:
     requested: RequestedRun
     run: RunInfo
     options: RunOptions
+    talks: bool = False
+    """Whether it is one question of a conversation: the whole answer is printed, and shown as it is written."""
 
     async def execute(self, *, report_now: bool = False) -> int:
         """Start the run, show it until it is over or detached from, write its report; return the exit code."""
@@ -386,8 +375,21 @@ class RunCommand:
             hint = HINT.format(key=key, id=research_id)
             address = context.web_address(research_id)
             sink = sink_for(address, hint, quiet=options.quiet, as_json=options.as_json)
+            if self.talks and isinstance(sink, TerminalSink):
+                sink.read_draft = partial(self._read_draft, handle)
             ask = asker(handle, quiet=options.quiet or options.as_json)
             return await follow_run(handle, sink, interrupt, None if cluster else context.recover, ask)
+
+    async def _read_draft(self, handle: ResearchHandle) -> str:
+        """Return the text of the report so far; empty before there is one."""
+        report = await handle.report()
+        if not isinstance(report, ReportDraft):
+            return ""
+        if self.context.settings.uses_cluster:
+            text = await handle.document("draft.md", tenant=self.requested.request.tenant)
+        else:
+            text = await self.context.stores.content.get_text(report.document)
+        return without_markers(text)
 
     def _try_again(self, what: str, *, report_now: bool) -> NoReturn:
         """Run the command once more in this process's place, under the run's id; the second time end with code 1.
@@ -447,7 +449,13 @@ class RunCommand:
         resumable = result.resumable and (await self.context.load_run(research_id)).state is not None
         resume = self._resume_command if resumable else ""
         return await deliver_report(
-            self.context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
+            self.context,
+            result,
+            folder,
+            as_json=options.as_json,
+            quiet=options.quiet,
+            resume=resume,
+            whole=self.talks,
         )
 
 

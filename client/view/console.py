@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple, Self
@@ -27,6 +27,9 @@ Ask = Callable[[Waiting], Awaitable[None]]
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
 MAX_NEWS_LINES: Final = 4  # below the live view
+MAX_DRAFT_LINES: Final = 10  # of the report so far, below these
+WRITTEN: Final = "report.updated"
+"""Type of the event of a new text."""
 MARKS: Final = {
     Mark.WAITING: ("dim", "○"),
     Mark.RUNNING: ("bold cyan", "▸"),
@@ -177,6 +180,11 @@ class TerminalSink:
     status: ResearchStatus | None = None
     news: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_NEWS_LINES))
     """Newest lines of the log."""
+    read_draft: Callable[[], Awaitable[str]] | None = None
+    """Reads the text of the report so far, whose end is shown below the log; None: it is not shown."""
+    _draft: Sequence[str] = ()
+    """Last lines of that text."""
+    _reading: asyncio.Task[None] | None = None
     _notice: str = ""
     _live: Live | None = None
 
@@ -192,14 +200,26 @@ class TerminalSink:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
         if self._live is not None:
             self.hint = self._notice = ""
+            self._draft = ()  # the whole text follows
             self._live.stop()
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
         """Use this status and the newest lines for the next frame."""
         self.status = status
         self.news.extend(words.event_lines(news))
+        is_written = any(event.type == WRITTEN for event in news)
+        if is_written and self.read_draft is not None and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.create_task(self._show_draft(self.read_draft))
+
+    async def _show_draft(self, read: Callable[[], Awaitable[str]]) -> None:
+        """Read the end of the text; a run that does not answer shows what it had before."""
+        with contextlib.suppress(ClientError):
+            text = await read()
+            self._draft = [line for line in map(words.printable, text.splitlines()) if line][-MAX_DRAFT_LINES:]
 
     def notice(self, text: str) -> None:
         """Show a line of the watcher itself."""
@@ -224,6 +244,7 @@ class TerminalSink:
         if self.web_address:
             lines += [(Row("web UI", self.web_address).line(), "dim")]
         lines += [(line, "dim") for line in self.news]
+        lines += [(line, "") for line in self._draft]
         if self._notice:
             lines += [(words.printable(self._notice), "bold yellow")]
         texts = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
-from contracts.report import ChangeKind, ReportChanges, ReportFidelity, SourceChangeKind
+from contracts.outcome import AgentProgress, Counts, Event, ResearchResult, ResearchStatus
+from contracts.report import ChangeKind, ReportChanges, ReportFidelity, SourceChangeKind, ThreadAnswer
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import from_markdown, plural, shorten
 from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, sum_totals
@@ -21,6 +21,18 @@ from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 MAX_LINE_LENGTH: Final = 240  # characters
 LOW_FIDELITY_ADVICE: Final = "fewer sources (limits.max_sources_per_query) or a model with a larger window shows more"
 CLOCK: Final = "%H:%M:%S"
+
+
+def thread_words(counts: Counts | ThreadAnswer) -> str:
+    """Say how many passages of an answer its thread already had, and how many pages are new; empty for no follow-up."""
+    if not counts.sources_offered:
+        return ""
+    new = counts.sources - counts.sources_earlier
+    verb = "was" if new == 1 else "were"
+    return (
+        f"{counts.passages_earlier} of {plural(counts.passages_cited, 'passage')} came from earlier answers of this "
+        f"thread; {plural(new, 'new page')} {verb} read"
+    )
 
 
 def printable(text: str) -> str:

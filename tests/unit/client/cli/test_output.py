@@ -14,7 +14,7 @@ from client.cli import output
 from client.cli.context import new_id, resolve_id
 from client.cli.options import check_id
 from client.cli.output import CommandError, ExitCode, run_guarded
-from client.cli.reports import LINE_CHARACTERS, default_folder, first_section, write_atomically, write_report
+from client.cli.reports import LINE_CHARACTERS, default_folder, shown_text, write_atomically, write_report
 from client.view.words import event_lines, pasteable
 from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
@@ -76,7 +76,7 @@ def test_the_summary_keeps_quotes_and_lists_apart_from_the_sources() -> None:
         "sources": [{"id": "src-1", "title": "Pumps"}],
         "citations": [{"number": 1, "source_id": "src-1"}],
     }
-    lines = first_section(report)
+    lines = shown_text(report, whole=False)
     assert all(len(line) <= LINE_CHARACTERS for line in lines)
     start = lines.index("Passages") + 2
     assert lines[start].startswith("> heat")
@@ -86,7 +86,7 @@ def test_the_summary_keeps_quotes_and_lists_apart_from_the_sources() -> None:
     assert (lines[start + 7][:6], lines[start + 8][:6]) == ("- heat", "  heat")
     assert lines[-3:] == ["", "[1] Pumps", ""]
     report["sources"], report["citations"] = [], []
-    assert first_section(report)[-2:] == [lines[start + 8], ""]
+    assert shown_text(report, whole=False)[-2:] == [lines[start + 8], ""]
 
 
 def test_the_process_ends_with_a_message_whatever_happens(capsys: pytest.CaptureFixture[str]) -> None:
