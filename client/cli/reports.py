@@ -115,7 +115,7 @@ def _print_summary(
     *,
     whole: bool,
 ) -> None:
-    """Print the text of a report, its first section unless `whole`, the run's ending, verdicts, paths, next commands."""
+    """Print a report, its first section unless `whole`, how the run ended, verdicts, paths and the next commands."""
     report = {}
     if "json" in documents:
         report = json.loads(documents["json"])
