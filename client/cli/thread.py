@@ -222,7 +222,7 @@ def _print_thread(loaded: LoadedThread, summary: Thread) -> None:
     last = loaded.answers[-1].research_id
     cost = cost_words(summary.cost_usd)
     print_result(f"{len(loaded.answers)} questions, {cost}" if len(loaded.answers) > 1 else f"1 question, {cost}")
-    print_hint(f'go on: research ask {last} "…" · one document: research thread {last} --out thread.html')
+    print_hint(f"go on: research ask {last} · one document: research thread {last} --out thread.html")
 
 
 def answer_lines(answer: ThreadAnswer) -> list[str]:
