@@ -285,7 +285,7 @@ class ThreadAnswer(Contract):
     """Whether there is a report, which a document of the thread has."""
 
 
-class Thread(Contract):
+class QuestionThread(Contract):
     """The questions of a thread, oldest first; the first one opened it."""
 
     answers: list[ThreadAnswer] = Field(min_length=1)
@@ -293,7 +293,7 @@ class Thread(Contract):
     """US dollars of all its runs; None if one of them is unknown."""
 
     @classmethod
-    def of(cls, answers: Sequence[ThreadAnswer]) -> "Thread":
+    def of(cls, answers: Sequence[ThreadAnswer]) -> "QuestionThread":
         """Return a thread with the sum of its costs."""
         costs = [answer.cost_usd for answer in answers]
         total = None if None in costs else round(sum(cost for cost in costs if cost is not None), 6)

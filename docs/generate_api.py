@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from contracts.messages import DocumentPiece, DocumentPieceRequest
 from contracts.outcome import EventPage, ResearchResult, ResearchStatus
-from contracts.report import Thread
+from contracts.report import QuestionThread
 from contracts.request import ResearchRequest
 
 PAGE = Path(__file__).with_name("api.md")
@@ -23,7 +23,11 @@ MODELS: dict[str, tuple[type[BaseModel], str, str]] = {
     "Result": (ResearchResult, "serialization", "What it returns, and the first detail of a failure that carries one."),
     "Status": (ResearchStatus, "serialization", "Answer of the query `status`."),
     "Events": (EventPage, "serialization", "Answer of the query `events(after)`."),
-    "Thread": (Thread, "serialization", "What `research thread ID --json` prints: the questions, oldest first."),
+    "Thread": (
+        QuestionThread,
+        "serialization",
+        "What `research thread ID --json` prints: the questions, oldest first.",
+    ),
     "Document": (DocumentPieceRequest, "validation", "The one argument of the workflow `research-document`."),
     "Piece of a document": (DocumentPiece, "serialization", "What that one returns."),
 }

@@ -92,13 +92,17 @@ class ParsedClaim:
         return written.spans[self.sentences[0]][0], written.spans[self.sentences[-1]][1]
 
 
-def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[ParsedClaim]:
+def find_claims(
+    blocks: Blocks, language: str = "en", *, uncited: bool = True, section_level: int = 2
+) -> list[ParsedClaim]:
     """Return the claims of a text in order; without `uncited`, only those with citations.
+
+    `section_level` is that of the headings of sections: 3 below the questions of a thread.
 
     The extractive engine's own sentences are about the report itself: without a citation, they are no claims.
     """
     seen: Counter[str] = Counter()
-    finder = _ClaimFinder(language)
+    finder = _ClaimFinder(language, section_level)
     claims = []
     found = list(finder.walk(blocks))
     numbering = frozenset(finder.numbering)
@@ -133,8 +137,9 @@ class _Unit:
 class _ClaimFinder:
     """Walks over blocks and yields their claims, without ids and without the text around them."""
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, section_level: int) -> None:
         self._language = language
+        self._section_level = section_level
         self._section = ""
         self._about_research = False
         """True below a heading about the research itself."""
@@ -219,7 +224,7 @@ class _ClaimFinder:
 
     def _heading(self, block: Block) -> Iterator[ParsedClaim]:
         self._section = block.words if block.level > 1 else ""
-        if block.level <= 2:
+        if block.level <= self._section_level:
             self._about_research = STATE_HEADING.fullmatch(block.words.strip(" .:")) is not None
         self._headings = [one for one in self._headings if one[0] < block.level]
         self._heading_count += 1

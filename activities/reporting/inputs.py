@@ -236,7 +236,8 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.evidence.sources.values() if source.id not in cited_ids]
     known = {verdict.claim_id: verdict for verdict in material.verdicts}
-    claims = find_claims(numbered, resolved.language, uncited=free)
+    level = 3 if material.answers else 2
+    claims = find_claims(numbered, resolved.language, uncited=free, section_level=level)
     judged = _judge_all(claims, known, passages, registry, state)
     summary = state.evidence.verification.summary.with_fields(mode=resolved.verify.value)
     checked = count_verdicts(summary, _counted_claims(judged, material.corrections))

@@ -71,13 +71,13 @@ async def ask(
     if alone or not (sys.stdin.isatty() and sys.stderr.isatty()):
         if asked is None and sys.stdin.isatty():
             raise CommandError('there is no question: research ask last "…"')
-        return await Conversation(context, options, earlier).answer(asked or "-")
+        return await TerminalThread(context, options, earlier).answer(asked or "-")
     with _history(history):
-        return await Conversation(context, options, earlier, goes_on=True).hold(asked)
+        return await TerminalThread(context, options, earlier, goes_on=True).hold(asked)
 
 
 @dataclass
-class Conversation:
+class TerminalThread:
     """Questions of one thread at this terminal."""
 
     context: CommandContext

@@ -22,7 +22,7 @@ from client.run_results import reasons_of
 from client.view.words import printable, thread_words
 from contracts.evidence import DocumentRef
 from contracts.outcome import ResearchResult
-from contracts.report import VERDICT_SIGNS, Report, Thread, ThreadAnswer
+from contracts.report import VERDICT_SIGNS, QuestionThread, Report, ThreadAnswer
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
@@ -61,7 +61,7 @@ async def thread(
     if out is not None:
         write_for_person(out, await export_thread(context, loaded, out))
         return
-    summary = Thread.of(loaded.answers)
+    summary = QuestionThread.of(loaded.answers)
     if as_json:
         print_json(summary.model_dump(mode="json"))
         return
@@ -207,7 +207,7 @@ async def _texts_of(context: CommandContext, reports: Sequence[Report]) -> dict[
 
 
 # --- the terminal -----------------------------------------------------------------------------------------------------
-def _print_thread(loaded: LoadedThread, summary: Thread) -> None:
+def _print_thread(loaded: LoadedThread, summary: QuestionThread) -> None:
     """Print each question with the first section of its answer, signs of its verdicts, cost and id; then the sum."""
     for number, answer in enumerate(loaded.answers, start=1):
         print_result(Text(f"{number} · {printable(answer.query)}", style="bold"))
