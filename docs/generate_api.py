@@ -26,7 +26,7 @@ MODELS: dict[str, tuple[type[BaseModel], str, str]] = {
     "Thread": (
         QuestionThread,
         "serialization",
-        "What `research thread ID --json` prints: the questions, oldest first.",
+        "What `research thread ID --json` prints, oldest question first.",
     ),
     "Document": (DocumentPieceRequest, "validation", "The one argument of the workflow `research-document`."),
     "Piece of a document": (DocumentPiece, "serialization", "What that one returns."),

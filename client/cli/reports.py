@@ -15,7 +15,7 @@ from client.cli.context import CommandContext
 from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.console import render_ending
-from client.view.words import change_summary, fidelity_text, pasteable, printable, thread_words
+from client.view.words import change_summary, fidelity_text, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.report import ReportChanges, ReportFidelity
@@ -122,8 +122,6 @@ def _print_summary(
     for line in shown_text(report, whole=whole) if report else ():
         print_result(line)
     print_result(render_ending(result))
-    if origin := thread_words(result.counts):
-        print_result(f"  {origin}")
     counts = result.verification.verdict_counts
     verdicts = ", ".join(f"{count} {VERDICT_LABELS.get(name, name)}" for name, count in counts.items())
     if verdicts:

@@ -104,8 +104,13 @@ def members_of(research_id: str, above: Mapping[str, Sequence[str]]) -> list[str
     return [name for name in above if first_of(name) == first]
 
 
-async def load_thread(context: CommandContext, research_id: str, tenant: str | None = None) -> LoadedThread:
-    """Load the runs of a thread, of one tenant if that is given. Raises `CommandError` without any."""
+async def load_thread(
+    context: CommandContext, research_id: str, tenant: str | None = None, *, documents: bool = True
+) -> LoadedThread:
+    """Load the runs of a thread, of one tenant if that is given, with their `documents`.
+
+    Raises `CommandError` if none is stored.
+    """
     sessions = await context.stores.sessions.list()
     runs = [
         await context.load_run(name) for name in members_of(research_id, {s.research_id: s.thread for s in sessions})
@@ -113,18 +118,20 @@ async def load_thread(context: CommandContext, research_id: str, tenant: str | N
     own = [run for run in runs if run.resolved is not None and tenant in (None, run.resolved.tenant)]
     own.sort(key=lambda run: run.stored_state().clock.started_at)
     answers = []
-    documents: dict[str, bytes] = {}
+    found: dict[str, bytes] = {}
     for run in own:
         result = await run.result()
-        if result is not None and result.files is not None:
+        answered = result is not None and result.files is not None
+        if documents and result is not None and result.files is not None:
             try:
-                documents[run.research_id] = await context.stores.content.get(result.files.json_document)
+                found[run.research_id] = await context.stores.content.get(result.files.json_document)
             except (ContentMissing, ContentCorrupt):
+                answered = False
                 result = result.with_fields(limitations=["its stored report is gone or damaged", *result.limitations])
-        answers.append(answer_of(run, result, answered=run.research_id in documents))
+        answers.append(answer_of(run, result, answered=answered))
     if not answers:
         raise CommandError(f"nothing is stored of the thread of {research_id}: see `research list`")
-    return LoadedThread(answers, documents)
+    return LoadedThread(answers, found)
 
 
 def answer_of(run: RunInfo, result: ResearchResult | None, *, answered: bool) -> ThreadAnswer:

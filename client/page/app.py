@@ -6,10 +6,11 @@ import hashlib
 import json
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
@@ -28,6 +29,7 @@ from client.cli.output import CommandError
 from client.cli.read import find_source, load_documents
 from client.cli.run import request_again, require_resumable
 from client.cli.talk import parse_plan, running_handle
+from client.cli.thread import answer_lines, export_thread, form_of
 from client.cli.watch import INTERRUPTED, find_status
 from client.client_errors import ClientError, MessageRefused
 from client.http_server import QuietServer, WholeRequests, make_server
@@ -39,6 +41,7 @@ from client.page.watching import MAX_WATCHERS, Watches
 from client.view.words import engine_text, local_time
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.outcome import Event, EventPage, ResearchStatus
+from contracts.report import ThreadAnswer
 from contracts.strategies import list_selectable
 from providers.errors import ContentMissing, ProviderError
 
@@ -103,6 +106,7 @@ class PageHandlers:
             Route(f"{run}/live", self.shown(self.live_run)),
             Route(f"{run}/report", self.shown(self.report)),
             Route(f"{run}/report.{{form}}", self.shown(self.report_file)),
+            Route(f"{run}/thread.{{form}}", self.shown(self.thread_file)),
             Route(f"{run}/passages/{{evidence_id}}", self.shown(self.passage)),
             Route(f"{run}/sources", self.shown(self.sources)),
             Route(f"{run}/sources/{{source_id}}", self.shown(self.source)),
@@ -204,10 +208,13 @@ class PageHandlers:
         run = await self._desk.find(request.path_params["research_id"], self._user(request))
         html, _ = await self._draw_run(run.research_id, Seen(self._desk.context()))
         question = await run.question() or ""
-        later = await self._desk.later(run.research_id, self._user(request))
+        thread: Sequence[ThreadAnswer] = ()
+        if run.resolved is not None:  # else nothing of it is stored yet
+            thread = (await self._desk.thread(run.research_id, self._user(request))).answers
         versions = [] if run.state is None else versions_of(run.state)
         return self._page(
-            "run", question, research_id=run.research_id, question=question, later=later,
+            "run", question, research_id=run.research_id, question=question, thread=thread,
+            lines=answer_lines,
             versions=versions,
             said=request.query_params.get("said", "")[:1_000], live=Markup(html),  # noqa: S704  a template made it
         )  # fmt: skip
@@ -357,6 +364,16 @@ class PageHandlers:
         name = quote(f"{run.research_id}.{form}")
         headers = {"content-disposition": f'attachment; filename="{name}"'}
         return Response(documents[form], media_type=FORMS[form], headers=headers)
+
+    async def thread_file(self, request: Request) -> Response:
+        """Send the whole thread of a run as one document, in a format of `research thread`."""
+        run = await self._desk.find(request.path_params["research_id"], self._user(request))
+        name = Path(f"thread-{run.research_id}.{request.path_params['form']}")
+        form_of(name)
+        loaded = await self._desk.thread(run.research_id, self._user(request), documents=True)
+        data = await export_thread(self._desk.context(), loaded, name)
+        headers = {"content-disposition": f'attachment; filename="{quote(name.name)}"'}
+        return Response(data, media_type=guess_type(name.name)[0] or "application/octet-stream", headers=headers)
 
     async def sources(self, request: Request) -> Response:
         """List the sources of a run: cited, read, and passed over."""

@@ -14,6 +14,7 @@ from client.cli.options import RunOptions
 from client.cli.output import CommandError
 from client.cli.preflight import build_request
 from client.cli.run import follow_up_options
+from client.cli.thread import LoadedThread, load_thread
 from client.cli.watch import RunRow, list_rows
 from client.handle import ResearchHandle
 from client.view.words import printable
@@ -33,8 +34,6 @@ ENDED: Final = frozenset(outcome.value for outcome in Outcome)
 RESOLVING_CHECKS: Final = 20
 RESOLVING_PAUSE_SECONDS: Final = 0.25
 MAX_LISTED: Final = 2_000
-MAX_THREAD: Final = 500
-"""Newest runs among which those are looked for that follow a run."""
 REMEMBERED: Final = 4_096
 """Facts of ended runs that are held, so that a list of runs opens no session twice."""
 
@@ -57,18 +56,11 @@ class Facts:
     strategy: str = ""
     cost: str = ""
     tenant: str = ""
-    follows: str = ""
-    """Id of the run whose report the question follows; empty if there is none."""
-
-
-class _StoredFollowUp(BaseModel):
-    research_id: str
 
 
 class _StoredRequest(BaseModel):
     strategy: str = ResolvedResearch.model_fields["strategy"].default
     tenant: str = ResolvedResearch.model_fields["tenant"].default
-    follow_up: _StoredFollowUp | None = None
 
 
 class _StoredUsage(BaseModel):
@@ -90,7 +82,6 @@ class _StoredRun(BaseModel):
             strategy=self.resolved.strategy,
             cost="unknown" if cost is None else f"{cost:.2f}",
             tenant=self.resolved.tenant,
-            follows="" if self.resolved.follow_up is None else self.resolved.follow_up.research_id,
         )
 
 
@@ -188,10 +179,9 @@ class PageDesk:
             found.append(ListedRun(row, facts))
         return found, False
 
-    async def later(self, research_id: str, user: str | None) -> list[ListedRun]:
-        """Return the runs whose questions follow a run, the oldest first."""
-        listed, _ = await self.listed("", "", MAX_THREAD, user)
-        return [run for run in listed if run.facts.follows == research_id][::-1]
+    async def thread(self, research_id: str, user: str | None, *, documents: bool = False) -> LoadedThread:
+        """Return the runs of the thread of a run, the first question first. Raises `CommandError` if none is stored."""
+        return await load_thread(self.context(), research_id, user, documents=documents)
 
     async def facts(self, row: RunRow) -> Facts:
         """Return the facts of a run; empty ones if nothing is stored of it or its record is damaged."""

@@ -27,6 +27,7 @@ from client.view.words import (
     local_time,
     printable,
     seconds_since,
+    thread_words,
     usage_text,
     waits_of,
 )
@@ -164,6 +165,7 @@ def facts_of(status: ResearchStatus, now: datetime) -> list[tuple[str, str]]:
         ("Time", duration(elapsed_at(status, now)) + limit),
         ("Used", usage_text(status) if status.engine else ""),
         ("Found", found),
+        ("Thread", thread_words(counts) if status.outcome is not None else ""),
         ("Queue", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
         ("Failed", status.last_failure),
         ("Ended", f"{local_time(status.ended_at or '')}: {status.stop_reason.text}" if status.stop_reason else ""),

@@ -31,7 +31,7 @@ def thread_words(counts: Counts | ThreadAnswer) -> str:
     verb = "was" if new == 1 else "were"
     return (
         f"{counts.passages_earlier} of {plural(counts.passages_cited, 'passage')} came from earlier answers of this "
-        f"thread; {plural(new, 'new page')} {verb} read"
+        f"thread, {plural(new, 'new page')} {verb} read"
     )
 
 
@@ -205,6 +205,8 @@ def ending_text(result: ResearchResult) -> str:
             f"{plural(counts.passages_cited, 'passage')} quoted",
             f"{plural(counts.gaps_open, 'gap')} stated",
         ]
+    if origin := thread_words(counts):
+        parts.append(origin)
     if result.outcome is Outcome.EMPTY:
         documents = counts.documents_searched
         parts.append("no answer found" + ("" if documents is None else f" in {plural(documents, 'document')}"))

@@ -164,5 +164,5 @@ async def test_a_list_reads_what_workers_store(home: Path) -> None:
     facts = {run.row.research_id: run.facts for run in listed}
     assert facts == {
         "r-0": Facts(strategy=states.resolved().strategy, cost="0.00", tenant="default"),
-        "r-1": Facts(strategy="living", cost="0.00", tenant="default", follows="r-first"),
+        "r-1": Facts(strategy="living", cost="0.00", tenant="default"),
     }
