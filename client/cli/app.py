@@ -1,7 +1,6 @@
 """The command line: its help, its version, and the commands of the other files, each loaded on use."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import Annotated, Any, Final
 
 import typer
@@ -124,6 +123,8 @@ app = typer.Typer(
 
 def installed_version() -> str:
     """Return the version of the installed product."""
+    from importlib.metadata import version  # noqa: PLC0415  a shell that completes a word does not wait for it
+
     return version(DISTRIBUTION)
 
 

@@ -3,6 +3,7 @@
 import difflib
 import os
 import secrets
+import shutil
 import signal
 import sys
 import time
@@ -424,9 +425,9 @@ class ProposedFiles:
         return "\n".join(shown)
 
     def accept(self) -> None:
-        """Put the new files in place, each at once."""
+        """Put the new files in place, each at once; a link leads to its file as before."""
         for new, target in self.moves.items():
-            new.replace(target)
+            new.replace(target.resolve())
 
 
 @dataclass(frozen=True)
@@ -443,31 +444,46 @@ class SettingsFiles:
         """
         toml = self.folder / FILE_NAME
         env = self.folder / VARIABLES_FILE
-        old_text = toml.read_text(encoding="utf-8") if toml.exists() else ""
+        old_text = _read(toml)
         new_text = edited(old_text, answers, settings)
         old_variables = read_variables(env)
-        new_variables = old_variables | _variables(answers)
+        changes = {name: value for name, value in _variables(answers).items() if old_variables.get(name) != value}
         suffix = f".{secrets.token_hex(4)}.new"
         new_toml = self.folder / (FILE_NAME + suffix)
         new_env = self.folder / (VARIABLES_FILE + suffix)
         try:
             write_atomically(new_toml, new_text.encode())
-            _write_private(new_env, "".join(f"{name}={value}\n" for name, value in new_variables.items()))
+            if toml.exists():
+                shutil.copymode(toml, new_toml)
+            _write_private(new_env, with_variables(_read(env), changes))
             try:
                 proposed = load_settings(Flags(), suffix=suffix)
             except SettingsError as error:
                 raise CommandError(f"that would be no valid configuration:\n{str(error).replace(suffix, '')}") from None
             moves = {}
-            if new_variables != old_variables:
+            if changes:
                 moves[new_env] = env
             if new_text != old_text:
                 moves[new_toml] = toml
-            changed = [name for name, value in new_variables.items() if old_variables.get(name) != value]
-            variables = {name: name in old_variables for name in changed}
-            yield ProposedFiles(proposed, moves, old_text, new_text, variables)
+            yield ProposedFiles(proposed, moves, old_text, new_text, {name: name in old_variables for name in changes})
         finally:
             new_toml.unlink(missing_ok=True)
             new_env.unlink(missing_ok=True)
+
+
+def with_variables(text: str, changes: Mapping[str, str]) -> str:
+    """Return the text of a `research.env` with the variables in it; other lines stay as they are."""
+    left = dict(changes)
+    lines = []
+    for line in text.splitlines():
+        name = line.partition("=")[0].strip()
+        lines.append(f"{name}={left.pop(name)}" if name in left else line)
+    lines += [f"{name}={value}" for name, value in left.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def edited(text: str, answers: InitAnswers, settings: Settings) -> str:

@@ -217,6 +217,28 @@ def test_an_answer_that_is_typed_as_it_was_changes_nothing() -> None:
     assert edited("", InitAnswers(), Settings()) == ""
 
 
+def test_a_stored_key_is_replaced_in_its_line_and_links_stay_links(
+    folder: Path, key_file: Path, tmp_path: Path
+) -> None:
+    """Comments and other variables of research.env stay, and so do the permissions of a file elsewhere."""
+    folder.mkdir(parents=True)
+    elsewhere = tmp_path / "dotfiles.toml"
+    elsewhere.write_text("# mine\n")
+    elsewhere.chmod(0o640)
+    (folder / "research.toml").symlink_to(elsewhere)
+    env = folder / "research.env"
+    env.write_text("# keys\nTAVILY_API_KEY=t\nANTHROPIC_API_KEY=old\n# end\n")
+    env.chmod(0o600)
+    done = init("--yes", "--no-try", "--provider", "messages", "--model", "m", "--key-file", str(key_file))
+    assert done.exit_code == 0, done.output
+    assert env.read_text() == f"# keys\nTAVILY_API_KEY=t\nANTHROPIC_API_KEY={KEY}\n# end\n"
+    assert "ANTHROPIC_API_KEY is replaced" in done.stderr
+    assert "old" not in done.output
+    assert (folder / "research.toml").is_symlink()
+    assert elsewhere.read_text() == '# mine\n\n[models]\ndefault = "m"\n'
+    assert stat.S_IMODE(elsewhere.stat().st_mode) == 0o640
+
+
 # --- the file of variables ----------------------------------------------------------------------------------------------
 
 
