@@ -69,9 +69,9 @@ a server and workers where none run, and they end with it.
 
 Where no report comes of it, `ResearchError` has the sentence of the command line and, as `exit_code`, its [exit
 code](requests.md#how-a-run-ends). A cancelled call, Ctrl-C and the stop button of a notebook cancel the run, and its
-state is saved: the same call with its `research_id` continues it. The work is done by a process of its own, so that
-cells may take as long as they like. Runs that wait for a person (`gates`) are better started with the handle below,
-or on [the page](page.md).
+state is saved: the same call with its `research_id` continues it (on a cluster such a call only detaches, and the run
+goes on). The work is done by a process of its own, so that cells may take as long as they like. Runs that wait for a
+person (`gates`) are better started with the handle below, or on [the page](page.md).
 
 ## With Temporal's client alone
 

@@ -137,6 +137,16 @@ def test_an_installed_command_works_beside_strangers_modules(bench: Installed) -
     assert "strangers" not in doctor.stdout + doctor.stderr
 
 
+def test_what_passes_through_the_sandbox_is_there_by_name(bench: Installed) -> None:
+    """Workflow code of the wheel is loaded once for all runs, as in a clone: each name of the list is a module."""
+    source = (
+        "import importlib; from durable_research.workers.pools import PASSTHROUGH_MODULES as names;"
+        "print(len([importlib.import_module(name) for name in set(names) if not name.endswith('.checkout')]))"
+    )
+    done = subprocess.run([bench.python, "-c", source], cwd=bench.work, capture_output=True, text=True, check=False)
+    assert int(done.stdout) > 10, done.stderr
+
+
 def test_the_example_of_the_readme_runs_as_it_is(bench: Installed) -> None:
     """`await research(…)`, a follow-up question, and the report as a notebook shows it."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
