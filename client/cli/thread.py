@@ -21,13 +21,14 @@ from client.exchange.thread import ThreadPart
 from client.run_results import reasons_of
 from client.view.words import printable, thread_words
 from contracts.evidence import DocumentRef
+from contracts.names import MODULE_PREFIX
 from contracts.outcome import ResearchResult
 from contracts.report import VERDICT_SIGNS, QuestionThread, Report, ThreadAnswer
 from contracts.vocabulary import Outcome
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
 
-RENDER: Final = "client.exchange.thread:render_thread"
+RENDER: Final = f"{MODULE_PREFIX}client.exchange.thread:render_thread"
 PARTS: Final = TypeAdapter(list[ThreadPart])
 SUFFIXES: Final = {suffix: form for form, (_, suffix) in EXPORTS.items()}
 """Export format by the end of a file's name."""
