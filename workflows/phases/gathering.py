@@ -216,7 +216,8 @@ class Gathering:
             options = call_options(READING_QUEUE, f"read/{identity}", f"read: {hit.title or hit.url}", remaining)
             record = await run.host.execute(activities.READ_SOURCE, request, options)
         title = record.title or hit.title
-        run.note("source.added", f"read: {title}", source_id=identity, title=title)
+        extent = " (abstract only)" if record.abstract_only else ""
+        run.note("source.added", f"read: {title}{extent}", source_id=identity, title=title)
         return record
 
     # --- results ---------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from activities.preparation import ResearchConfiguration
-from contracts.evidence import SearchHit
+from activities.reporting.audit import AuditResult, audit
+from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import SearchResponse
 from contracts.resolved import ProviderChoice
 from contracts.vocabulary import Outcome, SourceStatus
@@ -13,6 +14,7 @@ from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.reading.documents import read_page
 from tests.fakes.hostile_pages import pdf
+from tests.fakes.killers import HereCalls
 from tests.fakes.search_answers import atom_entry, atom_feed
 from tests.fakes.search_apis import SearchApis, open_provider
 from tests.fakes.world import World, begin
@@ -111,6 +113,22 @@ async def test_a_run_reads_the_open_pdf_and_cites_the_others_by_their_abstract(t
         assert marks == [source["abstract_only"]], source["title"]
     assert "abstract only" in await world.content.get_text(files.html)
     assert "the server answered 403" in markdown
+
+    async def audited(document: bytes) -> AuditResult:
+        return await audit(
+            document,
+            lambda name: world.content.get_text(DocumentRef(hash=name)),
+            lambda name: world.content.get(DocumentRef(hash=name)),
+            HereCalls(),
+            version="0.1.0",
+            markdown=markdown,
+        )
+
+    stored = await world.content.get(files.json_document)
+    assert (await audited(stored)).problems == []
+    forged = stored.replace(b'"abstract_only": true', b'"abstract_only": false')
+    assert forged != stored
+    assert not (await audited(forged)).passed, "an abstract that is passed off as the paper is found out"
     await world.close()
 
 
