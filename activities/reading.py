@@ -22,7 +22,7 @@ from contracts.names import OWN_SCHEMES
 from contracts.notebooks import SourceEntry
 from contracts.sentences import Message
 from providers.domains import Domains, domains_named
-from providers.errors import ContentMissing, NotConfigured, ProviderError, SourceUnreadable, StoreUnavailable
+from providers.errors import ContentMissing, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 from providers.storage.stored_notebooks import Notebooks
 from providers.text import detect_language
@@ -92,8 +92,6 @@ class ReadingActivities:
             return _abstract_of(request, hit, CLOSED)
         try:
             document = await self.reader.read(request.url, tenant=request.tenant, domains=domains, given=hit.document)
-        except (NotConfigured, StoreUnavailable):
-            raise  # no fault of the paper's site
         except ProviderError as error:
             if not hit.abstract or is_repeated(error, began, request.patience_seconds, WAIT_SECONDS):
                 raise

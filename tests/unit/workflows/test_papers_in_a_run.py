@@ -6,9 +6,12 @@ from typing import Any
 
 from activities.preparation import ResearchConfiguration
 from activities.reporting.audit import AuditResult, audit
-from contracts.evidence import DocumentRef, SearchHit
-from contracts.messages import SearchResponse
+from activities.verifying.material import Material, show_passages
+from contracts.checking import ClaimsEntry
+from contracts.evidence import DocumentRef, SearchHit, join_hits
+from contracts.messages import ExtractClaimsRequest, SearchResponse, StateChange
 from contracts.resolved import ProviderChoice
+from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import SourceUnreadable
 from providers.interfaces import ExtractedDocument
@@ -94,6 +97,16 @@ async def test_a_run_reads_the_open_pdf_and_cites_the_others_by_their_abstract(t
     assert not any("doi.org" in url for url in archive.asked), "the page of a closed paper is not opened"
     assert not any(source.status is SourceStatus.FAILED for source in state.evidence.sources.values())
 
+    whole = json.loads(state.model_dump_json())
+    change = StateChange(digest=json_digest(whole), packed=pack_json(change_between({}, whole)))
+    asked = ExtractClaimsRequest(research_id="r-unit", change=change)
+    extracted = await world.host().implementations["extract_claims"](asked)
+    claims = await world.notebooks.read(extracted.claims_entry, ClaimsEntry)
+    material = Material(claims, {one.text.hash: "word " * 9_000 for one in claims.sources}, by_model=True)
+    shown = {item.source_id: show_passages([item.id], material)[0].abstract_only for item in claims.evidence}
+    assert shown == {source.id: source.abstract_only for source in state.evidence.readable_sources()}
+    assert True in shown.values()
+
     files = state.work.result.files  # type: ignore[union-attr]
     report = json.loads(await world.content.get_text(files.json_document))
     listed = {source["title"]: source for source in report["sources"]}
@@ -146,6 +159,7 @@ def test_the_open_text_of_a_paper_wins() -> None:
     assert (merged.url, merged.rank, merged.abstract_only) == (preprint.url, 1, False)
     assert (merged.abstract, merged.expects_pdf, merged.title) == ("A", True, "Page")
     assert (last.url, last.abstract_only) == (other.url, True)
+    assert join_hits(preprint, closed).abstract == "A"
     identities = Identities({}, {})
     for hit in (closed, preprint, again):
         identities.add(hit)

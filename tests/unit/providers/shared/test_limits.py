@@ -136,6 +136,9 @@ async def test_a_service_with_one_connection_has_one_call_at_a_time() -> None:
     await world.call(world.one, RateLimited("429", retry_after=2))
     world.now += 6
     assert await world.call(world.other) == 0, "a failure frees the service, too"
+    world.now += 6
+    await world.call(world.one, RateLimited("429", retry_after=20))
+    assert await world.call(world.other) == pytest.approx(20), "a pause is no turn to wait for within the call"
 
 
 async def test_tokens_are_limited_by_their_estimate() -> None:
