@@ -54,10 +54,9 @@ async def audited(forms: Any, texts: Mapping[str, str]) -> AuditResult:
     )  # type: ignore[arg-type]  # in this process
 
 
-@pytest.mark.parametrize("engine", ["extractive", "model"])
-async def test_a_thread_is_one_report_that_an_audit_passes(tmp_path: Path, engine: str) -> None:
+async def test_a_thread_is_one_report_that_an_audit_passes(tmp_path: Path) -> None:
     """Three answers, one of them failed between: each source once, numbers renewed, anchors and passages resolve."""
-    async with world_of(tmp_path, engine) as (world, _):
+    async with world_of(tmp_path, "model") as (world, _):
         trials = await thread(world, QUESTION, SAME, ELSE, limits={"max_iterations": 1})
         parts, texts = await parts_of(trials)
     parts.insert(1, ThreadPart(answer=FAILED))
@@ -85,11 +84,19 @@ async def test_a_thread_is_one_report_that_an_audit_passes(tmp_path: Path, engin
 
 
 async def test_equal_texts_are_one_source_and_two_texts_of_one_page_are_two(tmp_path: Path) -> None:
-    """By the hash of the text: the same text elsewhere adds an address; another text of an address is another source."""
+    """By the hash of the text: the same text elsewhere adds an address; another text of an address is another source.
+
+    Thirty answers over the same pages have as many sources as one of them.
+    """
     async with world_of(tmp_path, "extractive") as (world, _):
         parts, texts = await parts_of(await thread(world, QUESTION))
     report = parts[0].report
     assert report is not None
+    whole = merge([part_of(report) for _ in range(30)]).report
+    assert len(whole.sources) == len([source for source in report.sources if source.text_hash])
+    assert {item.id for item in whole.evidence} <= {item.id for item in report.evidence}
+    assert whole.report.draft.count("\n## ") == 30
+    assert len(whole.answers) == 30
     page = next(source for _, source in report.cited_sources())
     elsewhere = renamed(report, page.id, "src-" + "1" * 32, url="https://mirror.example/vacuum")
     merged = merge([parts[0], part_of(elsewhere)]).report
@@ -122,16 +129,3 @@ def test_a_thread_without_answers_makes_no_document() -> None:
     for parts in ([], [ThreadPart(answer=FAILED)]):
         with pytest.raises(ValueError, match="no question of the thread has a report"):
             render_thread(parts, {})
-
-
-async def test_thirty_questions_have_one_list_of_sources(tmp_path: Path) -> None:
-    """Thirty answers over the same pages: thirty chapters, and as many sources as one of them has."""
-    async with world_of(tmp_path, "extractive") as (world, _):
-        parts, texts = await parts_of(await thread(world, QUESTION))
-    report = parts[0].report
-    assert report is not None
-    forms = render_thread([part_of(report) for _ in range(30)], texts)
-    whole = Report.model_validate_json(forms.document)
-    assert len(whole.citations) == len(report.citations)
-    assert len(whole.claims) == 30 * len(report.claims)
-    assert forms.markdown.count("\n## ") == 30 + 2

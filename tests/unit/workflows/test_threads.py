@@ -18,6 +18,8 @@ from workflows.phases.searching import Searching
 SAME = "Is it necessary to vacuum every table to prevent transaction ID wraparound?"
 ELSE = "Which lock does an exclusive table lock conflict with?"
 
+BRIEF: Mapping[str, Any] = {"depth": "light", "limits": {"max_iterations": 1}}
+
 
 async def conducted(world: World, identity: str, strategy: str = "supervisor", **fields: Any) -> Trial:
     """A whole run under an id of its own."""
@@ -39,9 +41,9 @@ async def thread(world: World, *questions: str, strategy: str = "supervisor", **
 async def test_a_question_that_the_thread_answers_is_not_searched_for(tmp_path: Path, engine: str) -> None:
     """Nothing is searched, every passage is counted as an earlier one, and the report says so (X-22)."""
     async with world_of(tmp_path, engine) as (world, _):
-        await thread(world, QUESTION)
+        await thread(world, QUESTION, **BRIEF)
         searched = len(world.corpus.searches)
-        trial = await conducted(world, "r-next", query=SAME, follow_up_of="r-0", limits={"max_iterations": 1})
+        trial = await conducted(world, "r-next", query=SAME, follow_up_of="r-0", **BRIEF)
         counts = trial.state.counts()
         report = await trial.report()
     assert len(world.corpus.searches) == searched
@@ -58,9 +60,9 @@ async def test_what_the_thread_lacks_is_searched_for_and_counted_apart(tmp_path:
     pages = {name: text for name, text in MANUAL.items() if "lock" not in name}
     corpus = MemoryCorpus(pages)
     world = World(tmp_path, corpus)
-    await thread(world, QUESTION)
+    await thread(world, QUESTION, **BRIEF)
     corpus.add({name: text for name, text in MANUAL.items() if name not in pages})
-    trial = await conducted(world, "r-next", query=ELSE, follow_up_of="r-0")
+    trial = await conducted(world, "r-next", query=ELSE, follow_up_of="r-0", **BRIEF)
     counts = trial.state.counts()
     sources = trial.state.evidence.readable_sources()
     assert corpus.searches
@@ -72,9 +74,9 @@ async def test_what_the_thread_lacks_is_searched_for_and_counted_apart(tmp_path:
 async def test_every_question_above_is_offered_also_past_a_deleted_one(tmp_path: Path) -> None:
     """The third question is offered the pages of the first, after the second was deleted, too."""
     world = World(tmp_path)
-    first, second = await thread(world, QUESTION, ELSE, limits={"max_iterations": 1})
+    first, second = await thread(world, QUESTION, ELSE, **BRIEF)
     third = (await begin(world, "r-2", query=SAME, follow_up_of="r-1")).resolution.follow_up
-    fourth = await conducted(world, "r-3", query="And what of locks on pages?", follow_up_of="r-1")
+    fourth = await conducted(world, "r-3", query="And what of locks on pages?", follow_up_of="r-1", **BRIEF)
     assert isinstance(third, FollowUp)
     assert (third.thread, third.answered) == (["r-0"], 2)
     assert [turn.question for turn in third.turns] == [QUESTION]
@@ -91,7 +93,7 @@ async def test_every_question_above_is_offered_also_past_a_deleted_one(tmp_path:
 async def test_removed_documents_and_runs_of_others_are_not_offered(tmp_path: Path) -> None:
     """A document that left its corpus is none of the thread any more; nobody follows the run of another tenant."""
     world = World(tmp_path)
-    [first] = await thread(world, QUESTION)
+    [first] = await thread(world, QUESTION, **BRIEF)
     before = (await begin(world, "r-1", query=SAME, follow_up_of="r-0")).resolution.follow_up
     gone = first.state.evidence.readable_sources()[0].url.removeprefix("corpus:manual/")
     world.corpus.remove(gone)
@@ -104,7 +106,7 @@ async def test_removed_documents_and_runs_of_others_are_not_offered(tmp_path: Pa
 async def test_other_forms_of_an_answered_question_are_not_searched_for(tmp_path: Path) -> None:
     """The archivist is asked about the questions alone; their other forms are settled with them."""
     world = World(tmp_path)
-    await thread(world, QUESTION)
+    await thread(world, QUESTION, **BRIEF)
     trial = Trial(world, "supervisor", await begin(world, "r-1", query=SAME, follow_up_of="r-0"))
     queries = [
         PlanNode(id="sq-1", text=SAME),
