@@ -50,6 +50,7 @@ async def assert_verbatim(trial: Trial) -> None:
         lambda identity: trial.world.content.get_text(_reference(identity)),
         lambda identity: trial.world.content.get(_reference(identity)),
         trial.world.isolated,
+        version="0.1.0",
         markdown=documents["md"].decode(),
         html=documents["html"],
     )
