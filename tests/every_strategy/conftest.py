@@ -1,6 +1,7 @@
-"""The toy is declared for every test of this folder, and the gate crosses each test with two strategies."""
+"""The toy is declared for every test of this folder, and the gate crosses each test with some strategies."""
 
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,15 +13,15 @@ IN_THE_GATE = 2
 OURS = [one.name for one in JOINED if one.implementation.startswith(("workflows.", "tests."))]
 
 
-def strategies_of_gate(test: str, names: Sequence[str]) -> set[str]:
-    """Return the strategies, of all `names` of a test, with which the gate runs it: two, from a place of its own.
+def strategies_of_gate(case: str, names: Sequence[str], count: int = IN_THE_GATE) -> set[str]:
+    """Return the strategies, of all `names` of a case, with which the gate runs it: so many, from a place of its own.
 
-    `make soak` runs it with all of them. What strategies share is tested by any two; what each has of its own, by the
-    tests that got it. Strategies of installed packages are crossed with every test: who wrote one runs them for it.
+    `make soak` runs it with all of them. What strategies share is tested by any of them; what each has of its own, by
+    the cases that got it. Strategies of installed packages are crossed with every case: who wrote one runs them for it.
     """
     ours = [name for name in names if name in OURS]
-    first = zlib.crc32(test.encode())
-    return {*names} - {*ours} | {ours[(first + step) % len(ours)] for step in range(IN_THE_GATE) if ours}
+    first = zlib.crc32(case.encode())
+    return {*names} - {*ours} | {ours[(first + step) % len(ours)] for step in range(count) if ours}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,11 +30,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     crossings = [item for item in items if isinstance(item, pytest.Function) and strategy_of(item)]
     names: dict[str, list[str]] = {}
     for item in crossings:
-        known = names.setdefault(item.originalname, [])
+        known = names.setdefault(case_of(item), [])
         known.extend({strategy_of(item)} - {*known})
+    cases = Counter(item.originalname for item in crossings if strategy_of(item) == names[case_of(item)][0])
     for item in crossings:
-        if strategy_of(item) not in strategies_of_gate(item.originalname, names[item.originalname]):
+        # A test of several cases meets several strategies with one for each.
+        count = 1 if cases[item.originalname] > 1 else IN_THE_GATE
+        if strategy_of(item) not in strategies_of_gate(case_of(item), names[case_of(item)], count):
             item.add_marker(pytest.mark.soak)
+
+
+def case_of(item: pytest.Function) -> str:
+    """Return the name of a test with its parameters, but for the strategy."""
+    return f"{item.originalname}[{item.callspec.id.replace(strategy_of(item), '', 1)}]"
 
 
 def strategy_of(item: pytest.Function) -> str:

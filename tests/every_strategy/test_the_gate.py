@@ -8,7 +8,9 @@ from tests.every_strategy.joined import NAMES
 
 
 def test_the_gate_crosses_each_test_with_two_strategies_and_each_strategy_with_tests() -> None:
-    """Two of any number, all of two; no strategy is left to the slow proofs alone."""
+    """Two of any number, all of two; one for each case of a test of several; none is left to the slow proofs alone."""
+    assert len(strategies_of_gate("test_any[a]", NAMES, 1)) == 1
+    assert len({*strategies_of_gate("test_any[a]", NAMES, 1), *strategies_of_gate("test_any[b]", NAMES, 1)}) == 2
     assert len(strategies_of_gate("test_any", NAMES)) == 2
     assert strategies_of_gate("test_any", NAMES[:2]) == {*NAMES[:2]}
     assert "of_a_package" in strategies_of_gate("test_any", [*NAMES, "of_a_package"])
