@@ -31,7 +31,7 @@ class RunOfOtherVersion(ClientError):
     def __init__(self, research_id: str) -> None:
         super().__init__(
             f"the run {research_id} waits for workers of the version that wrote its history: start one, or continue it "
-            f"from its last checkpoint with `research cancel {research_id}`, then `research resume {research_id}`"
+            f"from its last checkpoint, without paying again: `research resume {research_id} --version new`"
         )
 
 

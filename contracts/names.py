@@ -19,6 +19,9 @@ RESEARCH_METADATA: Final = "research-metadata"
 RESEARCH_REFRESH: Final = "research-refresh"
 RESEARCH_NOTICE: Final = "research-notice"
 
+DEPLOYMENT: Final = "durable-research"
+"""Name of the worker deployment, whose versions are the builds of the pool `workflows`."""
+
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"
 MODELS_QUEUE: Final = "research-models"
@@ -53,6 +56,8 @@ REPLY: Final = "reply"
 REVISE_PLAN: Final = "revise_plan"
 APPROVE_PLAN: Final = "approve_plan"
 REJECT_PLAN: Final = "reject_plan"
+UPGRADE: Final = "upgrade"
+"""Asks a run to move to the version of the code that new runs get, at its next pause."""
 STATUS: Final = "status"
 PLAN: Final = "plan"
 REPORT: Final = "report"

@@ -58,6 +58,7 @@ from workers.settings.places import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.stores import CHILD_PROCESSES, FileStores, open_corpora, open_stores
 from workers.temporal import has_search_attributes
+from workers.versions import usable_build_id
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
@@ -70,12 +71,18 @@ logger = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def compose(
-    settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS), *, refresh: bool = False
+    settings: Settings,
+    client: Client,
+    pools: Sequence[str] = tuple(POOLS),
+    *,
+    refresh: bool = False,
+    takes_over: bool = False,
 ) -> AsyncIterator[PoolContents]:
     """Build the contents of the pools, and close them after the block; without a cluster, watch the dev server.
 
-    With `refresh`, first update the indexes of all corpora, for pools that read them. Raises `NotConfigured`,
-    `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
+    With `refresh`, first update the indexes of all corpora, for pools that read them. With `takes_over`, new runs come
+    to the version of this process if the current version has no workers. Raises `NotConfigured`, `StorageFull` or
+    OSError if a store cannot be opened, `RPCError`, and `ServerError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:
@@ -93,7 +100,10 @@ async def compose(
         else:
             models = max(4, 2 * CHILD_PROCESSES)
         slots = {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
-        yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots, mark=settings.mark())
+        build_id = ""
+        if "workflows" in pools:
+            build_id = await usable_build_id(client, settings, takes_over=takes_over)
+        yield PoolContents(WORKFLOWS, activities, slots, settings.mark(), build_id)
 
 
 async def refresh_corpora(library: CorpusLibrary) -> None:

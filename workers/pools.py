@@ -33,6 +33,7 @@ from temporalio.workflow import Info
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import MODULE_PREFIX, POOLS
 from workers.resolution_inputs import product_version
+from workers.versions import deployment_config
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run takes well under a megabyte
@@ -85,6 +86,8 @@ class PoolContents:
     """Overrides of `DEFAULT_SLOTS` by pool name."""
     mark: str = ""
     """Suffix of the workers' identity: equal for equal settings (`Settings.mark`), plus a sign for those of one run."""
+    build_id: str = ""
+    """Version that the pool `workflows` polls as; empty for one without versions."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,11 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
         "graceful_shutdown_timeout": DRAIN_TIMES[pool] if grace is None else grace,
-        "build_id": product_version(),  # by default the SDK reads the code of every module that is loaded, for 0.1 s
     }
+    if pool == WORKFLOWS and contents.build_id:
+        common["deployment_config"] = deployment_config(contents.build_id)
+    else:
+        common["build_id"] = product_version()  # by default the SDK reads the code of all loaded modules, for 0.1 s
     if pool == WORKFLOWS:
         worker = Worker(
             client,

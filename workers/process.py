@@ -36,6 +36,8 @@ class ProcessOptions:
     metrics_port: int | None = None
     ui: bool = False
     """True to start a new dev server with the web UI."""
+    takes_over: bool = False
+    """True to have new runs come to the version of this process if the current version has no workers."""
     drain: timedelta | None = None
     """Time for running calls to finish when the process stops; None: the time of each pool."""
 
@@ -86,7 +88,7 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
     connection = await open_connection(settings, runtime=runtime, ui=options.ui)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
-        compose(settings, connection.client, pools, refresh=True) as contents,
+        compose(settings, connection.client, pools, refresh=True, takes_over=options.takes_over) as contents,
         end_if_stalled(),  # after the imports and indexes of a start, which may take a minute on a loaded machine
         run_pools(connection.client, contents, pools, grace=options.drain) as group,
         AsyncExitStack() as stack,

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -153,6 +154,18 @@ def rules_of(path: Path) -> bytes:
     return path.read_bytes().replace(b"durable_research.", b"").replace(b"from durable_research import ", b"import ")
 
 
+def digest_of(packages: Sequence[ModuleType], extra: str = "") -> str:
+    """Return twelve hexadecimal digits for the code and data of packages, equal in a clone and in a wheel."""
+    code = hashlib.sha256()
+    for package in packages:
+        for folder in package.__path__:
+            for path in sorted(Path(folder).rglob("*")):
+                if path.suffix in RULES:
+                    code.update(path.relative_to(folder).as_posix().encode() + b"\0" + rules_of(path) + b"\0")
+    code.update(extra.encode())
+    return code.hexdigest()[:12]
+
+
 @cache
 def code_version() -> str:
     """Return the version of this product with a digest of the code that judges and renders reports.
@@ -160,10 +173,4 @@ def code_version() -> str:
     A local version of PEP 440, as `0.1.0+code.3f9a21c0b7d4`. Two checkouts of one release may have other rules, and a
     report is audited by those that wrote it.
     """
-    code = hashlib.sha256()
-    for package in (activities, contracts, providers):
-        for folder in package.__path__:
-            for path in sorted(Path(folder).rglob("*")):
-                if path.suffix in RULES:
-                    code.update(path.relative_to(folder).as_posix().encode() + b"\0" + rules_of(path) + b"\0")
-    return f"{product_version()}+code.{code.hexdigest()[:12]}"
+    return f"{product_version()}+code.{digest_of((activities, contracts, providers))}"

@@ -20,6 +20,7 @@ from workers.dev_server import ServerError
 from workers.own_process import exit_process
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connection, register_search_attributes
+from workers.versions import VersionsUnavailableError, build_id_of, ensure_current
 
 T = TypeVar("T")
 
@@ -71,6 +72,7 @@ async def set_up(
     added: set[str] = set()
     try:
         created = await _retry(partial(ensure_namespace, client, retention), end)
+        version = await _retry(partial(_ensure_version, client, build_id_of(settings)), end)
         while missing := await _retry(partial(register_search_attributes, client), end):
             added |= missing
             if time.monotonic() > end:
@@ -86,7 +88,22 @@ async def set_up(
     return [
         f"namespace {client.namespace}: {'created' if created else 'there already'}",
         f"search attributes: {', '.join(sorted(added)) + ' added' if added else 'as they should be'}",
+        version,
     ]
+
+
+async def _ensure_version(client: Client, build_id: str) -> str:
+    """Make the version of this program the current one if there is none; describe the result. Raises `RPCError`."""
+    if not build_id:
+        return "version of the workflow code: none"
+    try:
+        current = await ensure_current(client, build_id)
+    except VersionsUnavailableError as error:
+        return f"version of the workflow code: {error}"
+    if current == build_id:
+        return f"version of the workflow code: {build_id} is current"
+    promote = f"research workers promote {build_id}"
+    return f"version of the workflow code: {current} is current; once workers of {build_id} run: {promote}"
 
 
 async def ensure_namespace(client: Client, retention: timedelta) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from temporalio import workflow
 from temporalio.common import RawValue, SearchAttributeKey
 from temporalio.exceptions import ActivityError, ApplicationError, FailureError
+from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from contracts import activities, failures, names
 from contracts.evidence import ReportDraft
@@ -145,6 +146,11 @@ class DeepResearchWorkflow(PersonMessages):
         await driver.save_at_the_end()
         raise failure
 
+    @workflow.signal(name=names.UPGRADE)
+    def upgrade(self) -> None:
+        """Move to the version of the code that new runs get, at the next pause."""
+        self._inbox.moving = True
+
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
         """Return the result if there is one, else the description of the latest draft."""
@@ -224,7 +230,10 @@ class DeepResearchWorkflow(PersonMessages):
 
     # --- around the work of the run (`Hooks`) ------------------------------------------------------------------------
     async def _continue_as_new(self, parsed: ResearchRequest) -> None:
-        if not workflow.info().is_continue_as_new_suggested() or self._active_run.agents.under_way:
+        info = workflow.info()
+        moves = self._inbox.moving or info.is_target_worker_deployment_version_changed()
+        self._inbox.moving = False
+        if not (moves or info.is_continue_as_new_suggested()) or self._active_run.agents.under_way:
             return
         saved = await self._active_run.checkpoints.save_with_events()
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -232,7 +241,11 @@ class DeepResearchWorkflow(PersonMessages):
             # Messages since the save would be lost with this history; the next boundary tries again.
             return
         request = parsed.with_fields(continue_from=workflow.info().workflow_id)
-        workflow.continue_as_new(request.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+        workflow.continue_as_new(
+            request.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+            # Else the next execution would stay pinned to the version of this one.
+            initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE if moves else None,
+        )
 
     async def _check_providers(self) -> None:
         """Have the search workers check the web providers before anything is paid.

@@ -82,6 +82,7 @@ from workers.settings.loading import Settings
 from workers.settings.models import host_of
 from workers.settings.sections import FirecrawlSettings
 from workers.shared_state import open_shared_state
+from workers.versions import VersionsUnavailableError, list_versions, unserved_runs
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
@@ -200,6 +201,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         return
     try:
         undelivered = await _check_notices(client)
+        unserved = await _check_versions(client)
         workers = await _check_workers(client)
         runs = await _check_runs(client)
     except RPCError as error:
@@ -209,6 +211,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         yield undelivered
     yield Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
     yield workers
+    for check in unserved:
+        yield check
     yield runs
 
 
@@ -408,10 +412,42 @@ async def _check_runs(client: ResearchClient) -> Check:
     if not stuck:
         return Check("runs", "ok", "none is stuck")
     remedy = (
-        "start workers of the version that began the run; or end it and continue from its last checkpoint: "
-        "research cancel ID, then research resume ID"
+        "start workers of the version that began the run; or go on from its last checkpoint, which pays nothing again: "
+        "research resume ID --version new"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
+
+
+async def _check_versions(client: ResearchClient) -> list[Check]:
+    """Find open runs that no worker can serve: those of versions of the workflow code without pollers.
+
+    Such runs have no failing task, so nothing else shows them.
+    """
+    try:
+        known = await list_versions(client.temporal)
+        unserved = await unserved_runs(client.temporal, known, SHOWN_RUNS)
+    except VersionsUnavailableError as error:
+        return [Check("versions", "ok", str(error))]
+    checks = []
+    current = next((version for version in known if version.status == "current"), None)
+    if current is not None and not current.workers:
+        found = f"no worker polls as {current.build_id}, which gets new runs"
+        remedy = "start workers of it; or, once others run, research workers promote VERSION"
+        checks.append(Check("versions", "warn", found, remedy))
+    for version in known:
+        if version.build_id in unserved:
+            ids = ", ".join(unserved[version.build_id])
+            more = "" if version.open_runs <= SHOWN_RUNS else f" and {version.open_runs - SHOWN_RUNS} more"
+            remedy = (
+                "start the image of that version again; or go on from the last checkpoint, under the same id and "
+                "without paying again: research resume ID --version new"
+            )
+            found = f"no worker serves version {version.build_id}: {printable(ids)}{more}"
+            checks.append(Check("versions", "fail", found, remedy))
+    if known and not checks:
+        lines = [f"{version.build_id} {version.status}, {plural(version.open_runs, 'open run')}" for version in known]
+        checks.append(Check("versions", "ok", "; ".join(lines)))
+    return checks
 
 
 # --- notices --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial, reduce
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Any, Final, Literal, NoReturn
 
 import structlog
 from temporalio.client import WorkflowExecutionStatus
@@ -41,7 +41,7 @@ from client.cli.preflight import RUN_MARK, RequestedRun, build_request, parse_as
 from client.cli.reports import default_folder, deliver_report
 from client.cli.talk import asker
 from client.cli.watch import SHOW_CURSOR, first_interrupt, follow_run, sink_for
-from client.handle import ResearchClient, ResearchHandle
+from client.handle import CLOSING_SECONDS, ResearchClient, ResearchHandle
 from client.run_results import refusal_of
 from client.view.console import TerminalSink
 from contracts.addresses import normalized_text
@@ -134,18 +134,44 @@ async def resume(
     run_id: RunId = "last",
     *,
     now: Annotated[bool, Option("--now", help="search no further, write the report from the findings")] = False,
+    version: Annotated[
+        Literal["new"] | None, Option(metavar="new", help="go on with the current code from the last checkpoint")
+    ] = None,
 ) -> int:
     """Continue a run that was cancelled, failed, timed out or is partial, with its findings.
+
+    With --version new also one that is still open, but whose workers ended with the version of the code that began it:
+    it goes on under its id, and calls that were answered are not paid again.
 
     research resume last
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from the findings so far
+    research resume 7k3f --version new     after an upgrade, where no worker serves the run any more
     """
     run = await context.find(run_id)
+    if version is not None and run.open is not None:
+        run = await end_execution(context, run)
     if not run.running:
         require_resumable(run, await run.result(), changed=bool(options.assignments or options.model))
     requested = await request_again(run, options)
     return await RunCommand(context, requested, run, options).execute(report_now=now)
+
+
+async def end_execution(context: CommandContext, run: RunInfo) -> RunInfo:
+    """End a run on the server at once, without its workers, and return it as its last checkpoint has it.
+
+    Raises `CommandError` for a run without a checkpoint, which nothing could go on from.
+    """
+    run.stored_resolution()
+    handle = run.open
+    assert handle is not None
+    await handle.terminate()
+    end = time.monotonic() + CLOSING_SECONDS
+    while time.monotonic() < end:
+        if not await handle.is_running():
+            break
+        await asyncio.sleep(NOTICE_POLL_SECONDS)
+    return await context.load_run(run.research_id)
 
 
 @commands.command("refresh", without=SETTLED_OPTIONS)
@@ -493,7 +519,7 @@ async def _local_workers(context: CommandContext, client: ResearchClient, end: E
             log.truncate(0)
         configure_logging("json", logging.INFO, secrets=settings.secrets(), stream=log)
         async with (
-            compose(settings, client.temporal, pools) as contents,
+            compose(settings, client.temporal, pools, takes_over=True) as contents,
             end_if_stalled(log, end=end),
             run_pools(client.temporal, replace(contents, mark=contents.mark + RUN_MARK), pools, grace=GRACE) as group,
         ):

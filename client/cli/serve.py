@@ -143,7 +143,7 @@ async def serve(
         print_progress(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
-    process = replace(options.process(), drain=DRAIN_TIME, ui=True)
+    process = replace(options.process(), drain=DRAIN_TIME, ui=True, takes_over=True)
     try:
         async with AsyncExitStack() as stack:
             doors = {}

@@ -29,6 +29,7 @@ from tests.integration.runs import QUESTION
 from workers.settings.loading import Settings
 from workers.setup import ensure_namespace, set_up
 from workers.temporal import DATA_CONVERTER
+from workers.versions import own_build_id
 
 pytestmark = pytest.mark.integration
 
@@ -195,8 +196,8 @@ async def test_a_host_is_lost_with_its_disk_and_others_carry_on(server: Server, 
 
 
 async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> None:
-    """A namespace that somebody made, who may run other programs there, keeps its retention; a second set-up changes
-    nothing.
+    """A namespace that somebody made, who may run other programs there, keeps its retention; the version of
+    the code becomes current where none is; a second set-up changes nothing.
     """
     short = await Client.connect(server.address, namespace="short-lived")
     assert await ensure_namespace(short, timedelta(days=1))
@@ -206,6 +207,7 @@ async def test_a_set_up_leaves_the_retention_of_others_alone(server: Server) -> 
         prepared = await set_up(settings)
     assert prepared[0] == "namespace short-lived: there already"
     assert prepared[1].count("Research") == 5
-    assert await set_up(settings) == [prepared[0], "search attributes: as they should be"]
+    assert prepared[2] == f"version of the workflow code: {own_build_id()} is current"
+    assert await set_up(settings) == [prepared[0], "search attributes: as they should be", prepared[2]]
     described = await short.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace="short-lived"))
     assert described.config.workflow_execution_retention_ttl.ToTimedelta() == timedelta(days=1)

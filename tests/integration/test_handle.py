@@ -64,7 +64,7 @@ async def test_a_run_of_another_version_says_what_continues_it(client: ResearchC
             ].event_type != EventType.EVENT_TYPE_TIMER_STARTED:
                 await asyncio.sleep(0.05)
     async with build_worker("workflows", client.temporal, PoolContents(workflows=[Later]), grace=timedelta()):
-        with pytest.raises(RunOfOtherVersion, match=r"`research cancel run-1`, then `research resume run-1`$"):
+        with pytest.raises(RunOfOtherVersion, match=r"`research resume run-1 --version new`$"):
             await client.handle("run-1").status()
 
 

@@ -42,7 +42,7 @@ from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
-from workers.settings.sections import WebSettings
+from workers.settings.sections import UNVERSIONED, WebSettings, WorkersSettings
 from workers.stores import CONTENT_FOLDER
 from workers.temporal import DATA_CONVERTER
 
@@ -145,6 +145,7 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
     settings = Settings(
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
+        workers=WorkersSettings(build_id=UNVERSIONED),
         web=WebSettings(allow_hosts=world.allow_hosts),
         search_addresses={"SEARXNG_URL": world.searxng_url},
         models=ModelsSettings(default="good", base_url=api.base_url),

@@ -16,7 +16,7 @@ from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
-from workers.settings.sections import NotifySettings, WebSettings
+from workers.settings.sections import UNVERSIONED, NotifySettings, WebSettings, WorkersSettings
 
 
 def model_settings(models: MessagesApi) -> dict[str, Any]:
@@ -43,6 +43,7 @@ async def web_workers(
     settings = Settings(
         home=home,
         temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
+        workers=WorkersSettings(build_id=UNVERSIONED),
         web=WebSettings(allow_hosts=world.allow_hosts),
         notify=notify or NotifySettings(),
         search_addresses=addresses,

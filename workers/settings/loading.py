@@ -48,6 +48,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_RETENTION_DAYS": ("retention_days",),
     "RESEARCH_RUNS_AT_ONCE": ("runs", "at_once"),
     "RESEARCH_RUNS_AT_ONCE_PER_TENANT": ("runs", "at_once_per_tenant"),
+    "RESEARCH_BUILD_ID": ("workers", "build_id"),
     "RESEARCH_ALLOW_HOSTS": ("web", "allow_hosts"),
     "RESEARCH_CONTACT": ("web", "contact"),
     "RESEARCH_SEMANTIC_RANKING": ("ranking", "semantic"),

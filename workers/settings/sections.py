@@ -178,8 +178,17 @@ class WebSettings(ConfigSection):
         return value
 
 
+UNVERSIONED: Final = "unversioned"
+"""The build id of workers that take part in no deployment."""
+BuildId = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
 class WorkersSettings(ConfigSection):
-    """`[workers]`: concurrency of one worker process; processes may differ."""
+    """`[workers]`: concurrency and version of one worker process; processes may differ."""
+
+    build_id: BuildId | None = None
+    """Version of the workflow code that the pool `workflows` polls as; `unversioned`: none. Without it, workers of a
+    cluster have the product's version with a digest of the code, and those of the dev server none."""
 
     slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
     """Concurrent activities by pool; other pools use their default."""

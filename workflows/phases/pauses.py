@@ -275,7 +275,7 @@ class HumanGate:
                 raise Interrupted(WAITS[waiting.kind][1])
             alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {waiting.describe()} is due"))
             try:
-                await run.host.wait_until(lambda: inbox.has_messages or alarm.done())  # noqa: B023
+                await run.host.wait_until(lambda: inbox.has_messages or inbox.moving or alarm.done())  # noqa: B023
             finally:
                 alarm.cancel()
 

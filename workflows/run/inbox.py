@@ -80,6 +80,8 @@ class Inbox:
     """Replies to the run's current wait, or a new version of an approved plan with the replies to that."""
     closing: bool = False
     """True once the final report is being written, when it is too late to steer."""
+    moving: bool = False
+    """True if the run was asked to move to the current version of the code."""
 
     @property
     def has_messages(self) -> bool:

@@ -115,6 +115,6 @@ async def test_a_run_that_is_being_read_again_is_queried_again(monkeypatch: pyte
     with pytest.raises(MessageRefused, match="could not answer `events`: broken"):
         await ResearchHandle(Run("broken"), "r-1").events()  # type: ignore[arg-type]
     with pytest.raises(
-        RunOfOtherVersion, match=r"^the run r-1 waits for workers of the version .* `research cancel r-1`"
+        RunOfOtherVersion, match=r"^the run r-1 waits for workers of the version .* `research resume r-1 --version new`"
     ):
         await ResearchHandle(Run("[TMPRL1100] Nondeterminism error: x"), "r-1").events()  # type: ignore[arg-type]

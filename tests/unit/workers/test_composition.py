@@ -15,7 +15,7 @@ from tests.fakes.shared_stores import MemorySharedStore, away
 from tests.fakes.world import ACTIVITIES
 from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
-from workers.settings.sections import FileSettings
+from workers.settings.sections import UNVERSIONED, FileSettings, WorkersSettings
 from workers.shared_state import ROOM_FILE, SHARED_FILE, SPOOL_FOLDER, SharedState, open_shared_state
 
 NO_CLIENT: Any = None
@@ -24,7 +24,8 @@ CLUSTER = {"TEMPORAL_ADDRESS": "elsewhere:7233"}
 
 
 def settings(home: Path, **values: Any) -> Settings:
-    return Settings(home=home, temporal_variables=CLUSTER, **values)
+    workers = WorkersSettings(build_id=UNVERSIONED)
+    return Settings(home=home, temporal_variables=CLUSTER, workers=workers, **values)
 
 
 async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
