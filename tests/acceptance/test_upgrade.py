@@ -173,3 +173,34 @@ async def test_an_upgrade_with_fifteen_open_runs_loses_none_and_pays_nothing_twi
         assert refreshes
         assert [each for each in doctor if each["name"] in ("runs", "versions") and each["grade"] == "fail"] == []
         assert not twice
+
+
+async def test_a_run_whose_version_is_gone_goes_on_with_the_new_one(tmp_path: Path) -> None:
+    """Its worker was killed and never returns: `doctor` names version and run, and `resume --version new` goes on from
+    the last checkpoint under the same id; no answer is paid twice.
+    """
+    second = tmp_path / "second"
+    second.mkdir()
+    write_second_build(second)
+    pools = "workflows,models,search,reading,records"
+    async with topology(tmp_path / "home", LATENCY) as made:
+        client = await made.client()
+        async with pool_of_build(made, ROOT, "one", pools, client):
+            request = {"query": QUESTION, "corpus": "documents", "gates": {"think": "rules"}}
+            handle = await start(client, request, id="r-left")
+            await until(handle, lambda known: known.counts.findings > 0)
+            await made.quiet_moment()
+        async with pool_of_build(made, second, "two", pools, client):
+            assert (await made.command("workers", "promote", "two"))[0] == 0
+            while True:
+                checks = json.loads((await made.command("doctor", "--json"))[1])
+                failed = [check for check in checks if check["name"] == "versions" and check["grade"] == "fail"]
+                if failed:
+                    break
+                await asyncio.sleep(2)
+            assert "no worker serves version one: r-left" in failed[0]["found"]
+            code, output, errors = await made.command("resume", "r-left", "--version", "new", "--json")
+            assert code == 0, errors
+            assert ResearchResult.model_validate_json(output).outcome is Outcome.COMPLETED
+            assert await builds_of(client, "r-left") == ["one", "two"]
+        assert made.answered_twice() == []

@@ -26,7 +26,7 @@ from workers.setup import ensure_namespace
 from workers.temporal import DATA_CONVERTER
 from workers.versions import ensure_current, list_versions, pollers_by_version, unserved_runs
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.soak]
 
 OTHERS = ("models", "search", "reading", "records")
 
