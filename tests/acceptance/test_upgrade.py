@@ -113,7 +113,8 @@ async def test_an_upgrade_with_fifteen_open_runs_loses_none_and_pays_nothing_twi
             return json.loads(output)
 
         def asked(number: int, strategy: str, **more: Any) -> dict[str, Any]:
-            return {"query": f"{QUESTION} Case {number}.", "corpus": "documents", "strategy": strategy, **more}
+            common = {"corpus": "documents", "strategy": strategy, "gates": {"approve": "none"}}
+            return {"query": f"{QUESTION} Case {number}.", **common, **more}
 
         runs: dict[str, WorkflowHandle[Any, ResearchResult]] = {}
         async with pool_of_build(made, ROOT, "one", "models,search,reading,records", client):
