@@ -30,8 +30,8 @@ MEANINGS = {
     "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; without it until it is deleted",
     "RESEARCH_RUNS_AT_ONCE": "how many runs go on at once; default 20, further ones wait for their turn",
     "RESEARCH_RUNS_AT_ONCE_PER_TENANT": "how many of them may be of one tenant; default as many as in all",
-    "RESEARCH_BUILD_ID": "the version of the workflow code that workers of a cluster poll as; default: the product's with "
-    "a digest of the code, without a cluster none; `unversioned`: none",
+    "RESEARCH_BUILD_ID": "the version of the workflow code that workers of a cluster poll as; default: the product's "
+    "with a digest of the code, without a cluster none; `unversioned`: none",
     "RESEARCH_ALLOW_HOSTS": "exact `host:port` pairs, separated by commas, that may be read although they are private",
     "RESEARCH_CONTACT": "your contact for owners of web sites: sent with every request for a page",
     "RESEARCH_SEMANTIC_RANKING": "rank passages by closeness of meaning, too: `true`, `false`, or `auto`, where the "
