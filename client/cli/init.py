@@ -591,13 +591,12 @@ def _agrees(what: str, *, ask: bool) -> bool:
 
 
 async def _report(attempt: Callable[[], Any], name: str) -> None:
-    began = time.monotonic()
     try:
         found = await attempt()
     except ProviderError as error:
         print_progress(f"  {name} does not work yet: {error}; `research doctor` tries again")
         return
-    print_progress(f"  {found} after {time.monotonic() - began:.1f} s")
+    print_progress(f"  {found}")
 
 
 def _host(settings: Settings, name: str) -> str:
@@ -628,6 +627,7 @@ async def _try_model(settings: Settings, name: str) -> str:
         silence_seconds=TRIAL_SECONDS,
         refuses=capabilities.refuses,
     )
+    began = time.monotonic()  # importing a client takes longer than many a call
     try:
         reply: ChatReply | None = None
         for _ in range(MAX_REFUSALS):
@@ -645,13 +645,15 @@ async def _try_model(settings: Settings, name: str) -> str:
     if reply is None:
         raise NotConfigured(f"the endpoint refuses every form of the request: see models.endpoints.{endpoint_name}")
     cost = PriceTable(settings.models.prices).cost_usd(model, reply.usage, full_name=name)
-    used = f"{plural(reply.usage.input_tokens + reply.usage.output_tokens, 'token')}"
-    return f"{name} answered: {used}, {'price unknown' if cost is None else f'{cost:.6f} USD'}"
+    used = plural(reply.usage.input_tokens + reply.usage.output_tokens, "token")
+    price = "price unknown" if cost is None else f"{cost:.6f} USD"
+    return f"{name} answered after {time.monotonic() - began:.1f} s: {used}, {price}"
 
 
 async def _try_search(settings: Settings, name: str) -> str:
     """Send one query to a search service. Raises `ProviderError`."""
     query = SearchRequest(research_id="init", operation="search/init", provider=name, text=TRIAL_QUERY)
     async with open_search_providers(settings, [name]) as providers:
+        began = time.monotonic()
         answer = await providers[name].search(query)
-    return f"{name} answered: {plural(len(answer.hits), 'hit')}"
+    return f"{name} answered after {time.monotonic() - began:.1f} s: {plural(len(answer.hits), 'hit')}"
