@@ -41,7 +41,10 @@ MAX_NOTE: Final = 300
 
 
 class RunContext:
-    """State, inbox, host and resolved request of one run, and its records."""
+    """State, inbox, host and resolved request of one run, and its records: what agents, budget and checkpoints see of it.
+
+    They are parts of `ResearchRun`, which alone makes calls, so that none of them depends on itself.
+    """
 
     def __init__(self, state: ResearchState, inbox: Inbox, host: Host, hooks: "Hooks | None" = None) -> None:
         self.state = state
