@@ -41,7 +41,7 @@ MAX_NOTE: Final = 300
 
 
 class RunContext:
-    """State, inbox, host and resolved request of one run, and its records: what agents, budget and checkpoints see of it.
+    """State, inbox, host, request and records of one run: what agents, budget and checkpoints see of it.
 
     They are parts of `ResearchRun`, which alone makes calls, so that none of them depends on itself.
     """
