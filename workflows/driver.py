@@ -46,8 +46,9 @@ class Driver:
             run.inbox.closing = True
             self._gate.end()
             run.clock.cancel_alarm()
+            # No save of an older state may follow the last one.
+            await run.checkpoints.settle()
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline == "abort":
-                await run.checkpoints.settle()
                 run.state.work.status = RunStatus.TIMED_OUT
                 run.note_end(Outcome.TIMED_OUT, "timed out; the session is kept")
                 await run.checkpoints.save(closed=True)
@@ -55,7 +56,6 @@ class Driver:
             state = run.state
             if (result := result_without_work(state, reason, run.now_text())) is not None:
                 # The plan was rejected or not approved, or questions were not answered in time; the plan is saved.
-                await run.checkpoints.settle()
                 state.work.result = result
                 state.work.status = RunStatus(result.outcome.value)
                 run.note_end(result.outcome, f"{result.outcome.value}: {reason.text}")
