@@ -13,7 +13,8 @@ import pytest
 from hypothesis import settings
 
 OURS = re.compile(
-    r"^(RESEARCH|ANTHROPIC|TEMPORAL|TAVILY|GOOGLE|SEMANTIC_SCHOLAR|BRAVE|SEARXNG|WIKIPEDIA|VERTEX_AI_SEARCH)_|^REDIS_URL$|^(HTTPS?|ALL|NO)_PROXY$",
+    r"^(RESEARCH|ANTHROPIC|TEMPORAL|TAVILY|GOOGLE|SEMANTIC_SCHOLAR|OPENALEX|PUBMED|CROSSREF|ARXIV|BRAVE|EXA|SERPER"
+    r"|SEARXNG|WIKIPEDIA|VERTEX_AI_SEARCH)_|^REDIS_URL$|^(HTTPS?|ALL|NO)_PROXY$",
     re.IGNORECASE,
 )
 """Variables that would change what the code under test does; proxies would catch calls to loopback servers."""
