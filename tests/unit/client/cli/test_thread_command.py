@@ -150,7 +150,7 @@ async def test_questions_go_on_until_an_empty_line(
     assert code == 0
 
 
-def test_what_came_from_the_thread_is_said_in_words() -> None:
+def test_what_came_from_the_thread_is_described() -> None:
     """Only of a question that was offered something."""
     assert thread_words(Counts(sources=3, passages_cited=4)) == ""
     counts = Counts(sources=5, sources_offered=9, sources_earlier=3, passages_cited=11, passages_earlier=9)
