@@ -1,7 +1,7 @@
 """The activities `search` and `read_source`, and the beats of all."""
 
 from collections.abc import Awaitable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -70,12 +70,12 @@ def document(**changes: Any) -> ExtractedDocument:
 
 
 async def read(
-    given: Any, content: MemoryStore | None = None, shelf: Shelf | None = None, **fields: Any
+    given: Any, content: MemoryStore | None = None, shelf: Shelf | None = None, at: datetime = NOW, **fields: Any
 ) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
     store = content or MemoryStore()
     quality = create_judge({"manual": "high", "notes": "splendid"}.get, {}, {"wiki": "low", "notes": None})
-    activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: NOW)
+    activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: at)
     request = ReadRequest(**{"source_id": SOURCE, "url": URL, "title": "From the hit", "permitted": True, **fields})
     record = await environment().run(activities.read_source, request)
     return record, await Notebooks(store).read(record.entry, SourceEntry)
@@ -241,7 +241,9 @@ async def test_a_page_of_the_thread_is_not_fetched_again() -> None:
     pages = [0, 4]
     first, known = await read(page(pages=pages, authors=["A. Writer"], links=["https://a.example/"]), store, url=PAGE)
     entries = await _offered(store, first.entry or "", first.text, first.pages)
-    record, entry = await read(AssertionError("a site was asked"), store, url=PAGE, hit_entries=entries)
+    record, entry = await read(
+        AssertionError("a site was asked"), store, at=NOW + timedelta(days=9), url=PAGE, hit_entries=entries
+    )
     assert record.earlier
     assert record.cached
     assert (record.text, record.content_hash, record.pages) == (first.text, first.content_hash, first.pages)
@@ -275,6 +277,7 @@ async def test_passages_of_the_thread_are_ranked_by_its_archived_texts() -> None
     store = MemoryStore()
     texts = {
         "https://a.example/": "# Locks\n\nA table lock is held until the end of the transaction that has taken it.",
+        "https://d.example/": "# Seats\n\nThe rows of the theatre are numbered from the stage to the last door of the hall.",
         "https://b.example/": "# Vacuum\n\nDead rows are removed by vacuum, which leaves their space to later rows.",
     }
     hits = [
@@ -283,14 +286,16 @@ async def test_passages_of_the_thread_are_ranked_by_its_archived_texts() -> None
         )
         for rank, (url, text) in enumerate(texts.items(), start=1)
     ]
-    hits.append(SearchHit(url="https://c.example/", title="Vacuum rows", rank=3, content_hash="sha256:" + "1" * 64))
+    hits.append(SearchHit(url="https://c.example/", title="Vacuum rows", rank=4, content_hash="sha256:" + "1" * 64))
     notebooks = Notebooks(store)
     entry = await notebooks.write(HitsEntry(hits=hits))
     activities = SearchingActivities({}, all_reachable, notebooks, store)
     request = asked("earlier").with_fields(text="How does vacuum remove dead rows?", earlier_entry=entry)
     found = await environment().run(activities.search, request)
     [hit] = found.hits
-    assert (hit.url, hit.archived) == ("https://b.example/", hits[1].archived)
+    assert (hit.url, hit.archived) == ("https://b.example/", hits[2].archived)
     [stored] = (await notebooks.read(found.entry or "", HitsEntry)).hits
     text = texts["https://b.example/"]
     assert text[stored.sections[0].start : stored.sections[0].end].startswith("Dead rows are removed")
+    elsewhere = request.with_fields(text="How does the vacuum between moons and rings of Saturn bend light?")
+    assert (await environment().run(activities.search, elsewhere)).hits == [], "one word of six is not the question"
