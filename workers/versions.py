@@ -40,7 +40,8 @@ from workers.settings.sections import UNVERSIONED
 
 T = TypeVar("T")
 
-RPC_TIMEOUT: Final = timedelta(seconds=10)
+RPC_TIMEOUT: Final = timedelta(seconds=30)
+"""The deployment is a workflow of the server itself, which answers late while the server is busy."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 ROUTING_SECONDS: Final = 10.0
