@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final
 
 from activities.reporting.inputs import term_above
-from activities.roles.grounding import RoleWork, evidence_at, find_quote
+from activities.roles.grounding import RoleWork, evidence_at, find_quote, find_quotes
 from contracts.addresses import canonical_url, finding_id
 from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
@@ -24,13 +24,12 @@ from contracts.roles import (
     AnalyzerResult,
     ProposedFinding,
     ProposedGap,
-    Quote,
     SourceExtract,
 )
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
-from providers.tokens.showing import numbered_sections, rest_of_pages, show_sources
+from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages, show_sources
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
@@ -52,7 +51,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     numbered: dict[int, str] = {}
     dropped = dropped_quotes = 0
     for number, proposed in enumerate(answer.findings, start=1):
-        grounded = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
+        grounded = _ground(work, sources, proposed)
         dropped_quotes += len(proposed.quotes) - len(grounded)
         if mentions_any(proposed.content, request.exclude):
             continue
@@ -149,7 +148,14 @@ def _outline(work: Work) -> list[str]:
     """Return the sections of which a model saw nothing or a part, by number, if the request wants to know."""
     if not work.request.outlined or work.engine is not EngineKind.MODEL:
         return []
-    return [hidden.describe() for one in show_sources(work.request, work.documents) for hidden in one.hidden]
+    return [hidden.describe() for one in _shown_to(work) for hidden in one.hidden]
+
+
+def _shown_to(work: Work) -> list[ShownSource]:
+    """Return what the prompt of an analysis showed of its sources; empty for rules, which read whole texts."""
+    if work.engine is not EngineKind.MODEL:
+        return []
+    return show_sources(work.request, work.documents)
 
 
 def ground_extraction(work: Work) -> ExtractorResult:
@@ -169,22 +175,63 @@ def ground_extraction(work: Work) -> ExtractorResult:
     return ExtractorResult.model_validate({**dict(analysis), "mentioned_works": works})
 
 
-def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> Evidence | None:
-    """Return the passage of a quote; None if it is not in the stored text of its source."""
-    source = sources.get(quote.source_id)
-    if source is None:
-        work.warnings.append("a quote from an unknown source was ignored")
-        return None
-    text = ""
-    if source.text:
-        text = work.documents.get(source.text.hash, "")
-    span = find_quote(text, quote.quote, quote.start)
-    if span is None:
-        return None
-    item = evidence_at(source.id, text, *span)
-    hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
-    heading = item.heading or to_line(next(hinted, ""), 120)
-    return item.with_fields(heading=heading)
+def _ground(work: Work, sources: Mapping[str, SourceExtract], proposed: ProposedFinding) -> list[Evidence]:
+    """Return the passages of a finding's quotes that are in the stored text of their sources."""
+    found: list[tuple[SourceExtract, str, list[tuple[int, int]]]] = []
+    for quote in proposed.quotes:
+        source = sources.get(quote.source_id)
+        if source is None:
+            work.warnings.append("a quote from an unknown source was ignored")
+            continue
+        text = ""
+        if source.text:
+            text = work.documents.get(source.text.hash, "")
+        if quote.start is None:
+            places = find_quotes(text, quote.quote)
+        else:
+            places = [span] if (span := find_quote(text, quote.quote, quote.start)) else []
+        if places:
+            found.append((source, text, places))
+    grounded = []
+    for source, text, places in found:
+        beside = [spans[0] for other, _, spans in found if other is source and len(spans) == 1]
+        item = evidence_at(source.id, text, *_likely_place(work, proposed.content, source, text, places, beside))
+        hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
+        heading = item.heading or to_line(next(hinted, ""), 120)
+        grounded.append(item.with_fields(heading=heading))
+    return grounded
+
+
+def _likely_place(
+    work: Work,
+    statement: str,
+    source: SourceExtract,
+    text: str,
+    places: Sequence[tuple[int, int]],
+    beside: Sequence[tuple[int, int]],
+) -> tuple[int, int]:
+    """Return the one of a quote's places in a source that its finding most likely means.
+
+    Places that the model was shown come before others, then those in the definition of a term that the statement has,
+    those in the definition of, and nearest to, the finding's other quotes, `beside`, and those below a heading whose
+    words it has.
+    """
+    if len(places) == 1:
+        return places[0]
+    spans = next((one.spans for one in _shown_to(work) if one.source.id == source.id), ())
+    words = statement.replace("`", "").casefold()
+    terms_beside = {term_above(text, start) for start, _ in beside}
+
+    def rank(place: tuple[int, int]) -> tuple[bool, bool, bool, int, float]:
+        start, end = place
+        is_shown = any(first <= start and end <= last for first, last in spans)
+        term = term_above(text, start).replace("`", "").partition("(")[0].strip().casefold()
+        is_named = bool(term) and re.search(rf"(?<!\w){re.escape(term)}(?!\w)", words) is not None
+        distance = min((abs(start - other) for other, _ in beside), default=0)
+        (share,) = shared_words(evidence_at(source.id, text, start, end).heading, [statement], work.request.language)
+        return not is_shown, not is_named, term_above(text, start) not in terms_beside, distance, -share
+
+    return min(places, key=rank)
 
 
 def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list[Evidence], list[str]]:

@@ -25,6 +25,7 @@ A = TypeVar("A", bound=RoleAnswer)
 
 MIN_QUOTE_CHARACTERS: Final = 8  # shorter ones support nothing and occur everywhere
 MAX_QUOTE_CHARACTERS: Final = 2_000
+MAX_QUOTE_PLACES: Final = 50
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 """Characters that a quote must match; invisible ones, which a prompt does not contain, and backticks may differ."""
 BLANK: Final = re.compile(r"\s")
@@ -81,35 +82,56 @@ def _references(value: BaseModel) -> list[DocumentRef]:
 
 
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
-    """Return the offsets of a quote in a text; None if it is not there.
+    """Return the offsets of a quote in a text, the first that `find_quotes` returns; None if it is not there.
+
+    `start` is the offset that the model gave; it counts only if the quote is there.
+    """
+    stripped = quote.strip()
+    is_long = len(_flatten(stripped)[0].strip()) >= MIN_QUOTE_CHARACTERS
+    if is_long and start is not None and start >= 0 and text.startswith(stripped, start):
+        return _shorten(text, start, start + len(stripped))
+    return next(iter(find_quotes(text, quote)), None)
+
+
+def find_quotes(text: str, quote: str) -> list[tuple[int, int]]:
+    """Return the offsets of a quote at each of its places in a text, at most `MAX_QUOTE_PLACES`; empty without any.
 
     Only white space, backticks, hyphens within words, and invisible characters, which a prompt does not contain, may
-    differ. `start` is the offset that the model gave; it counts only if the quote is there. A quote of over 2,000
-    characters is cut at the end of a sentence, else between words.
+    differ. A quote of over 2,000 characters is cut at the end of a sentence, else between words. Places where it is a
+    paragraph of its own come first: a short definition may stand within another sentence, too.
     """
     stripped = quote.strip()
     if len(_flatten(stripped)[0].strip()) < MIN_QUOTE_CHARACTERS:
-        return None
-    if start is not None and start >= 0 and text.startswith(stripped, start):
-        return _shorten(text, start, start + len(stripped))
+        return []
     for form in dict.fromkeys((stripped, normalize("NFC", stripped), normalize("NFD", stripped))):
-        index = text.find(form)
-        if index >= 0:
-            # A short definition may stand within another sentence, too.
-            whole = f"\n{text}\n".find(f"\n{form}\n")
-            index = whole if whole >= 0 else index
-            return _shorten(text, index, index + len(form))
-        flat_form = _flatten(form)[0].strip()
-        flat, offsets = _flatten(text)
-        index = flat.find(flat_form)
-        if index >= 0:
-            return _shorten(text, *_with_backticks(text, offsets[index], offsets[index + len(flat_form) - 1] + 1))
-    joined_form = without_hyphens(_flatten(stripped)[0].strip())
-    joined, offsets = _join(text)
-    index = joined.find(joined_form)
-    if index >= 0:
-        return _shorten(text, *_with_backticks(text, offsets[index], offsets[index + len(joined_form) - 1] + 1))
-    return None
+        if form in text:
+            spans = [(index, index + len(form)) for index in _places(text, form)]
+            whole = [span for span in spans if _is_paragraph(text, *span)]
+            return [_shorten(text, *span) for span in dict.fromkeys([*whole, *spans])]
+        if found := _places_between(text, _flatten(form)[0].strip(), *_flatten(text)):
+            return found
+    return _places_between(text, without_hyphens(_flatten(stripped)[0].strip()), *_join(text))
+
+
+def _places(text: str, part: str) -> list[int]:
+    """Return the offsets at which a part of a text begins, without overlaps."""
+    places = list[int]()
+    index = text.find(part)
+    while index >= 0 and len(places) < MAX_QUOTE_PLACES:
+        places.append(index)
+        index = text.find(part, index + len(part))
+    return places
+
+
+def _places_between(text: str, part: str, flat: str, offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the places of a part in another form of a text, whose characters have these offsets in it."""
+    spans = [(offsets[index], offsets[index + len(part) - 1] + 1) for index in _places(flat, part)]
+    return [_shorten(text, *_with_backticks(text, *span)) for span in spans]
+
+
+def _is_paragraph(text: str, start: int, end: int) -> bool:
+    """Return whether a part of a text has its lines for itself."""
+    return text[start - 1 : start] in ("", "\n") and text[end : end + 1] in ("", "\n")
 
 
 def _with_backticks(text: str, start: int, end: int) -> tuple[int, int]:

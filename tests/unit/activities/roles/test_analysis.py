@@ -1,6 +1,7 @@
 """Quotes in stored texts, and an analyzer's answer as findings with evidence."""
 
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -24,13 +25,14 @@ VISIT = "Vacuum must visit every table at least once."
 def analysed(engine: EngineKind = EngineKind.MODEL, **changes: Any) -> tuple[roles.AnalyzerResult, list[str]]:
     """The result of an analyzer's answer on two sources, and its warnings."""
     fields = {name: changes.pop(name) for name in ("findings", "gaps", "quality_updates") if name in changes}
+    text = changes.pop("text", TEXT)
     own = hint(OTHER, OTHER).model_copy(update={"heading": "From search"})
     sources = [
-        source(reference(TEXT)),
+        source(reference(text)),
         source(reference(OTHER), id=OTHER_ID, sections=[own]),
         source(None, id="src-0000000003", snippet="only a snippet here"),
     ]
-    documents = {reference(text).hash: text for text in (TEXT, OTHER)}
+    documents = {reference(one).hash: one for one in (text, OTHER)}
     request = analyze_input(changes.pop("sources", sources), **changes)
     answer = roles.AnalyzerAnswer.model_validate({"findings": [], **fields})
     work = RoleWork(roles.ANALYZER, request, answer, documents, engine)
@@ -75,6 +77,39 @@ def test_a_short_quote_that_is_a_line_is_found_there() -> None:
     """A definition whose words another sentence has as well is the line of its own, next to its term."""
     text = "`read-write`\nit must be open (so it is no standby)\n\n`primary`\nit is no standby\n"
     assert find_quote(text, "it is no standby") == (text.rindex("it is"), len(text) - 1)
+
+
+SETTINGS = """# Settings
+
+`track_time` (`boolean`)
+It measures times. The default value is `off`.
+
+`feedback` (`boolean`)
+It tells the primary server about queries.
+
+This may bloat it. The default value is `off`.
+
+`archive_mode` (`enum`)
+It keeps files. The default value is `off`.
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "others", "term"),
+    [
+        ("By default `feedback` is off.", (), "`feedback`"),
+        ("The report of queries is off by default.", ("It tells the primary server about queries.",), "`feedback`"),
+        ("The kept files are off by default.", ("It keeps files.",), "`archive_mode`"),
+        ("It is off by default.", (), "`track_time`"),
+    ],
+)
+def test_a_short_quote_is_found_where_its_finding_speaks_of_it(content: str, others: Sequence[str], term: str) -> None:
+    """Of several places, below the term that the statement names, else beside the finding's other quotes."""
+    quotes = [{"source_id": SOURCE, "quote": text} for text in (*others, "The default value is `off`.")]
+    finding = {"content": content, "confidence": "high", "quotes": quotes}
+    result, _ = analysed(findings=[finding], text=SETTINGS)
+    start = result.evidence[-1].start
+    assert start == SETTINGS.index("The default value is `off`.", SETTINGS.index(term))
 
 
 # --- analyses --------------------------------------------------------------------------------------------------------
