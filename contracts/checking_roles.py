@@ -42,10 +42,14 @@ def _texts(value: Any) -> list[str]:
     return [item for item in values if isinstance(item, str)]
 
 
-VERDICT_TOKENS: Final = 130
-"""Of a verdict with its quotes and reason; real models wrote 45 to 110."""
-PROPOSAL_TOKENS: Final = 200
-"""Of a correction with its new sentence and what it drops; real models wrote 80 to 95."""
+VERDICT_TOKENS: Final = 180
+"""Of a verdict with its quotes and reason; real models wrote 45 to 130 in the mean of a call."""
+QUOTE_TOKENS: Final = 25
+"""Of each quote of a verdict: about fifteen words."""
+MAX_VERDICT_QUOTES: Final = 8
+LEAST_VERDICT_QUOTES: Final = 2
+PROPOSAL_TOKENS: Final = 300
+"""Of a correction with its new sentence, what it drops and why; real models wrote 70 to 130 in the mean of a call."""
 REVIEW_TOKENS: Final = 900
 """Of a review with fifteen one-line notes; real models wrote 540 to 700."""
 LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
@@ -76,7 +80,21 @@ class CheckInput(ClaimBatchInput):
     @property
     def asked_output_tokens(self) -> int:
         """Return the tokens of a verdict on each statement, the control included."""
-        return (max(len(self.numbers), len(self.claims)) + 1) * VERDICT_TOKENS
+        return self._verdicts * VERDICT_TOKENS
+
+    @property
+    def asked_quotes(self) -> int:
+        """Return the most quotes to ask for in one verdict: fewer where the answer has less room than it may need."""
+        room = self.reserved_output_tokens
+        if room is None or room >= self.asked_output_tokens:
+            return MAX_VERDICT_QUOTES
+        # What is beside the quotes needs as much as they do where a verdict has as many as usual.
+        quotes = room // self._verdicts // (2 * QUOTE_TOKENS)
+        return min(MAX_VERDICT_QUOTES, max(LEAST_VERDICT_QUOTES, quotes))
+
+    @property
+    def _verdicts(self) -> int:
+        return max(len(self.numbers), len(self.claims)) + 1
 
 
 class GivenVerdict(Contract):

@@ -78,6 +78,8 @@ MAX_RESULTS: Final = 5
 FILE_ID_CHARACTERS: Final = 12
 """Length of the hash prefix that names a file in a conversation."""
 MAX_UPDATE_NOTES: Final = 12
+CALL_OUTPUT_TOKENS: Final = 120
+"""Of a call of a tool with its purpose; real models wrote 650 tokens for a turn of eight calls."""
 
 
 class WebSearchArguments(SearchArguments):
@@ -161,6 +163,11 @@ class LivingInput(ToolTurnInput):
     unwritten: dict[str, list[int]] = {}
     """Notes not in the report yet, by the heading they fit."""
     open_questions: list[str] = []
+
+    @property
+    def asked_output_tokens(self) -> int:
+        """Return the tokens of as many calls as a turn may have."""
+        return MAX_CALLS * CALL_OUTPUT_TOKENS
 
 
 LIVING_AGENT: Final = RoleSpec(

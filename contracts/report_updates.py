@@ -22,9 +22,11 @@ SHOWN_SECTION_CHARACTERS: Final = 3_000
 """Of a section, as returned to the workflow after an update: about 500 words."""
 CHARACTERS_PER_TOKEN: Final = 3
 """Of an update's text: names and code of manuals take more tokens than plain words."""
-MARKER_TOKENS: Final = 12
+MARKER_TOKENS: Final = 14
 """Of the marker of one passage, whose digits are no words."""
-FRAME_TOKENS: Final = 120
+REPEATED_MARKERS: Final = 1.5
+"""Markers of an update for each passage of its notes: a passage is cited twice, and replaced sentences keep theirs."""
+FRAME_TOKENS: Final = 250
 """Of the operations of an update around their texts, and of the notes that it names."""
 HEADING_TOKENS: Final = 20
 """Of a heading's number and the frame of its list, where notes are assigned to headings."""
@@ -84,7 +86,7 @@ class UpdateInput(ChosenFindingsInput):
     @property
     def _other_tokens(self) -> int:
         passages = sum(len(finding.evidence_ids) for finding in self.findings) or len(self.finding_ids)
-        return FRAME_TOKENS + passages * MARKER_TOKENS
+        return FRAME_TOKENS + int(passages * REPEATED_MARKERS) * MARKER_TOKENS
 
 
 class NotePlace(Contract):

@@ -45,8 +45,8 @@ LEAST_FURTHER_FINDINGS: Final = 3
 """Of a second reading, however short the sections that it is shown."""
 LEAST_PRIORITY: Final = 3
 """Of a finding that is background."""
-FINDING_OUTPUT_TOKENS: Final = 300
-"""Of a finding with its quotes: real models wrote 150 to 360, the longer ones where much was shown."""
+FINDING_OUTPUT_TOKENS: Final = 400
+"""Of a finding with its quotes: real models wrote 150 to 440 in the mean of a call, most of several pages."""
 GAPS_OUTPUT_TOKENS: Final = 300
 """Of the gaps and the sections wanted of one analysis."""
 QUERY_OUTPUT_TOKENS: Final = 130

@@ -62,6 +62,8 @@ TERM: Final = re.compile(
 MAX_NAME: Final = 60  # characters of a term that is no code
 MAX_TERM: Final = 200  # characters of a term, with other names of the same
 FENCES: Final = ("```", "~~~")
+AFTER_TERM_CHARACTERS: Final = 1_500
+"""Between a term and a later paragraph that may still speak of it."""
 LISTING_CHARACTERS: Final = 2_000  # shown of a listing above one of its lines
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 """Verdicts that are marked in the text, and listed under *Method and limits*."""
@@ -407,6 +409,23 @@ def term_above(text: str, start: int) -> str:
     return terms[index] if index >= 0 else ""
 
 
+def term_before(text: str, start: int) -> str:
+    """Return the last term of the list after which a place stands, if its definition may reach as far; else empty.
+
+    What follows the first paragraph of a list's last term may speak of that term ("this feature") or of the whole
+    section, which only a reader can tell: here the place is not below another heading, and not far from the term.
+    """
+    places, terms = _terms(text)
+    index = bisect_right(places, start) - 1
+    if index < 1 or terms[index] or not terms[index - 1]:
+        return ""
+    begins_term = index + 1 < len(terms) and bool(terms[index + 1]) and "\n\n" not in text[start : places[index + 1]]
+    above = text[places[index - 1] : start]
+    if begins_term or len(above) > AFTER_TERM_CHARACTERS or "\n#" in above:
+        return ""
+    return terms[index - 1]
+
+
 @lru_cache(maxsize=32)  # for the many passages of a page
 def _terms(text: str) -> tuple[list[int], list[str]]:
     """Return the places of a text from which another term counts, and these terms; an empty one is none."""
@@ -512,7 +531,10 @@ def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> Show
     if (listing := listing_above(text, item.start)) is not None:
         before = text[max(0, min(listing, item.start - len(before))) : item.start]
     quote = text[item.start : item.end]
-    title = " § ".join(dict.fromkeys(part for part in (title, item.heading, term_above(text, item.start)) if part))
+    term = term_above(text, item.start)
+    if not term and (last := term_before(text, item.start)):
+        term = f"after the term {last}"
+    title = " § ".join(dict.fromkeys(part for part in (title, item.heading, term) if part))
     return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)
 
 

@@ -161,7 +161,6 @@ LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 100  # behind a passage; before it, also the lines of its listing
-MIN_PASSAGE_CHARACTERS: Final = 60
 REVIEWED_QUOTE_CHARACTERS: Final = 500  # of a passage shown to a reviewer
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
 SUMMARY_SHARE: Final = 0.8
@@ -476,15 +475,18 @@ class PromptBlocks:
         self, template: str, claim: AskedClaim | DoubtfulClaim, number: int, shared: Collection[str]
     ) -> PromptBlock:
         def render(level: Level) -> str:
-            return self._part(template, level, claim=claim, shared=shared, passage=partial(self._passage, level))
+            return self._part(
+                template, level, claim=claim, shared=shared, passage=partial(self._passage, level, _words_of(claim))
+            )
 
         return self._item(ContentItem(f"statement-{number}", "statement", render, last=Level.HEADLINE))
 
     def _shared_passage(self, passage: ShownPassage) -> PromptBlock:
         label = show_label(passage.evidence_id, self)
+        claims = [_words_of(one) for one in self.request.claims]
 
         def render(level: Level) -> str:
-            return label + self._passage(level, passage)
+            return label + self._passage(level, " ".join(claims), passage)
 
         return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.HEADLINE))
 
@@ -572,16 +574,23 @@ class PromptBlocks:
             (item, cut_line(text[item.start : item.end], characters)) for item, text in zip(items, stored, strict=True)
         ]
 
-    def _passage(self, level: Level, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
-        """Return title and text of a passage on one line, to follow its label."""
-        text = shorten(passage.quote, max(MIN_PASSAGE_CHARACTERS, int(PASSAGE_CHARACTERS * RATIOS[level])))
-        if in_context and level is Level.FULL:
+    def _passage(self, level: Level, words: str, passage: ShownPassage) -> PromptBlock:
+        """Return title and text of a passage on one line, to follow its label.
+
+        At a lower level the text has its sentences with `words` of the statement, which are likely to decide.
+        """
+        text = shortened(shorten(passage.quote, PASSAGE_CHARACTERS), level, words)
+        if level is Level.FULL:
             text = f"{passage.before} {text} {passage.after[:CONTEXT_CHARACTERS]}"
         title = guard_line(passage.title, TITLE_CHARACTERS)
         if passage.abstract_only:
             title = f"{title}; {ABSTRACT_ONLY}"
         text = guard_line(text, LISTING_CHARACTERS + PASSAGE_CHARACTERS + CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
+
+
+def _words_of(claim: AskedClaim | DoubtfulClaim) -> str:
+    return claim.asked.text if isinstance(claim, DoubtfulClaim) else claim.text
 
 
 def _shared_passages(claims: Sequence[AskedClaim | DoubtfulClaim]) -> dict[str, ShownPassage]:

@@ -93,9 +93,11 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     warnings: list[str] = []
     needed = task.role.output_tokens + capabilities.reasoning_tokens
     reserved = task.input.reserved_output_tokens
-    if task.input.shorten and reserved is not None and reserved < output:
+    if reserved is not None and reserved < output:
+        # An answer that does not know of its limit is cut by it.
         ending = BREVITY.format(words=reserved // 2) + ending
-        warnings.append(f"the budget has {reserved} tokens of output: a shorter answer is requested")
+        if task.input.shorten:
+            warnings.append(f"the budget has {reserved} tokens of output: a shorter answer is requested")
     elif output < needed // 2:
         ending = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + ending
         warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")

@@ -296,6 +296,18 @@ def test_passages_of_the_pages_read_are_tried_for_a_doubtful_statement() -> None
     assert find_doubtful(claims, verdicts, by_rules).items[0].found == []
 
 
+def test_a_passage_with_hardly_a_word_of_a_statement_is_not_tried() -> None:
+    """Release notes and footers share a common word with anything; none of them is shown beside what fits."""
+    fitting = "Lamps burn at night along the northern quay, where sailors of every nation read charts."
+    footer = "Changes of this release: the northern office moved, and several addresses in the list were corrected."
+    page = f"# Tower\n\n{fitting}\n\n## Release 7\n\n{footer}\n"
+    reference = DocumentRef(hash=digest(page))
+    entry = ClaimsEntry(draft=reference, sources=[CheckedSource(id="src-1", text=reference)])
+    statement = "Along the northern quay lamps burn at night, so that sailors of every nation can read their charts."
+    (found,) = search_pages([Unsupported(statement, [])], Material(entry, {digest(page): page}, by_model=True))
+    assert [page[item.start : item.end] for item in found] == [fitting]
+
+
 def test_a_checker_is_asked_about_a_name_in_code_that_no_passage_has() -> None:
     """Such a name has one form; the passages as they are shown and the question may have it."""
     sentences = ["The operators chose `max_pages` for Valkey", "The operators chose `max_lines` for Valkey"]

@@ -21,8 +21,9 @@ from contracts.call_sizes import (
     worst_call,
     worst_output,
 )
-from contracts.checking_roles import CHECKER, CheckInput
+from contracts.checking_roles import CHECKER, CheckInput, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Gap, SectionRef
+from contracts.living_roles import LivingInput
 from contracts.outcome import GateIssue, Guidance, Usage
 from contracts.plan import PlanNode
 from contracts.report_updates import REPORTER, UpdateInput
@@ -172,10 +173,10 @@ def test_an_analysis_asks_for_no_more_findings_than_its_answer_has_room_for() ->
     request = roles.AnalyzeInput(sub_query=PlanNode(id="sq-1", text="what"), sources=sources)
     asked = [
         request.model_copy(update={"reserved_output_tokens": tokens}).asked_findings
-        for tokens in (None, 8_000, 1_700, 100)
+        for tokens in (None, 8_000, 1_900, 100)
     ]
     assert asked == [request.finding_limit, request.finding_limit, 4, 3]
-    assert request.asked_output_tokens >= 300 * request.finding_limit
+    assert request.asked_output_tokens >= 400 * request.finding_limit
     granted = request.model_copy(update={"reserved_output_tokens": request.asked_output_tokens})
     assert granted.asked_findings == request.finding_limit
 
@@ -186,10 +187,35 @@ def test_an_update_asks_for_no_more_characters_than_its_answer_has_room_for() ->
     request = UpdateInput(heading="What it does", findings=notes, most_characters=1_600)
     asked = [
         request.model_copy(update={"reserved_output_tokens": tokens}).asked_characters
-        for tokens in (None, request.asked_output_tokens, 500, 100)
+        for tokens in (None, request.asked_output_tokens, 700, 100)
     ]
-    assert asked == [1_440, 1_440, 564, 300]
-    assert request.asked_output_tokens >= 1_440 // 3 + 16 * 12
+    assert asked == [1_440, 1_440, 342, 300]
+    assert request.asked_output_tokens >= 1_440 // 3 + 24 * 14
+
+
+@pytest.mark.parametrize(
+    ("request_", "characters"),
+    [
+        # The longest answers of a real run; text of manuals with ids has about 3.2 characters for each token.
+        (UpdateInput(heading="h", finding_ids=["f"] * 12, most_characters=1_600), 1_791),
+        (CheckInput(numbers=list(range(16))), 7_002),
+        (CorrectInput(numbers=[0, 1, 2]), 1_205),
+        (LivingInput(), 2_152),
+    ],
+)
+def test_what_is_asked_for_has_room_for_the_longest_real_answer(request_: roles.RoleInput, characters: int) -> None:
+    """With a fifth to spare, so that no answer of the size that the prompt asks for is cut."""
+    assert request_.asked_output_tokens >= 1.2 * characters / 3.2
+
+
+def test_a_verdict_is_asked_for_fewer_quotes_where_the_answer_has_less_room() -> None:
+    """Eight where there is room for what each verdict may need, never fewer than two."""
+    claims = CheckInput(numbers=list(range(16)))
+    asked = [
+        claims.model_copy(update={"reserved_output_tokens": tokens}).asked_quotes
+        for tokens in (None, claims.asked_output_tokens, 2_800, 300)
+    ]
+    assert asked == [8, 8, 3, 2]
 
 
 def test_what_is_reserved_is_what_the_prompt_asks_for_however_short_earlier_answers_were() -> None:

@@ -278,19 +278,19 @@ Beware of `code` at the beginning.
         ("Does nothing", "`off`, `none`"),
         ("Works in steps", "`on`"),
         ("- The first step", "`on`"),
-        ("It is ignored", ""),
+        ("It is ignored", "after the term `on`"),
         ("last_one = 1", "`last_one`"),
-        ("All of these", ""),
+        ("All of these", "after the term `last_one`"),
         ("A name that", ""),
         ("Names are looked up", ""),
         ("Has a paragraph", "`final`"),
-        ("The server has two", ""),
+        ("The server has two", "after the term `final`"),
         ("Is the first kind", "`kind`"),
         ("Beware of", ""),
     ],
 )
 def test_a_passage_names_the_term_that_it_defines(quote: str, term: str) -> None:
-    """What lies between two terms of a list has the first; what may come after the end of the list has none."""
+    """What lies between two terms of a list has the first; what may come after the end of the list says that."""
     start = TERMS.index(quote)
     item = Evidence(id=A, source_id="src-1", start=start, end=start + len(quote), heading="Settings")
     shown = show_passage(item, "Manual", TERMS)
