@@ -114,7 +114,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         await expect(page.get_by_text("A question that follows")).to_be_visible()
         await expect(page.locator("#report-frame")).to_be_visible()
         await page.get_by_role("link", name=re.compile("^r-")).click()
-        await expect(page.locator("#later + ul")).to_contain_text("And which settings control it?")
+        await expect(page.locator("#thread + ol")).to_contain_text("And which settings control it?")
         await page.click("#picture summary")
         await expect(page.locator("svg.calls rect.done").first).to_be_visible()
         assert problems == []

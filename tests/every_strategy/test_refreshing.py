@@ -83,8 +83,8 @@ async def test_a_refresh_of_unchanged_sources_costs_nothing(tmp_path: Path, engi
     ("engine", "more", "roles"),
     [
         (EngineKind.EXTRACTIVE.value, {}, []),
-        (EngineKind.MODEL.value, {}, ["analyzer", "reporter"]),
-        (EngineKind.MODEL.value, FULL, ["analyzer", "reporter"]),
+        (EngineKind.MODEL.value, {}, ["analyzer", "arranger", "reporter", "reporter"]),
+        (EngineKind.MODEL.value, FULL, ["analyzer", "arranger", "reporter", "reporter"]),
     ],
     ids=["extractive", "model", "full"],
 )

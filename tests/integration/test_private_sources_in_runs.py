@@ -17,7 +17,7 @@ from tests.integration.web_pools import model_settings
 from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
-from workers.settings.sections import SearchSettings, ServerSettings
+from workers.settings.sections import UNVERSIONED, SearchSettings, ServerSettings, WorkersSettings
 
 pytestmark = pytest.mark.integration
 
@@ -29,6 +29,7 @@ async def test_what_a_private_source_has_is_archived_cited_and_asked_for_once(cl
         settings = Settings(
             home=tmp_path / "home",
             temporal_variables={"TEMPORAL_ADDRESS": "elsewhere"},
+            workers=WorkersSettings(build_id=UNVERSIONED),
             search=SearchSettings(mcp={"wiki": source}),
             **model_settings(models),
         )
