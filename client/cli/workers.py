@@ -163,8 +163,10 @@ async def _served(client: Client, build_id: str) -> str:
     """Return a version that has workers. Raises `CommandError` for another one."""
     known = {version.build_id: version for version in await list_versions(client)}
     if build_id not in known:
-        names = ", ".join(known) or "none: start workers first"
-        raise CommandError(f"there is no version {quote(build_id)} with workers or open runs; there are: {names}")
+        remedy = "no version has any: start its workers first"
+        if known:
+            remedy = f"there are: {', '.join(known)}"
+        raise CommandError(f"there is no version {quote(build_id)} with workers or open runs; {remedy}")
     if not known[build_id].workers:
         raise CommandError(f"no worker polls as {build_id}: start workers of it first, else new runs would wait")
     return build_id
