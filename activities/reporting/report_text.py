@@ -158,6 +158,7 @@ def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in reading order."""
     run = (
+        _question,
         _verification,
         _outcome,
         _engine,
@@ -292,6 +293,13 @@ def _answers(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         line = say("answer_words", query=answer.query, outcome=outcome, cost=cost, id=answer.research_id, **figures)
         items.append(f"{number} · {line}{reason}")
     yield _fact(say, "answers", items, questions=len(items), answered=sum(item.answered for item in inputs.answers))
+
+
+def _question(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
+    """Yield the question in the person's own words, where the title is another one or shorter."""
+    question = inputs.show(inputs.resolved.query)
+    if question != inputs.title:
+        yield Fact(say("fact_question"), question)
 
 
 def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:

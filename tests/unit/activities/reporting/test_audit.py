@@ -456,6 +456,11 @@ FOUND: dict[str, list[Alteration]] = {
     "the cost in both texts": [both("0.0200 USD", "0.0001 USD")],
     "the end of the run, in report.json alone": [field("ended_at", "2026-11-22T20:15:15+00:00")],
     "the title in the text": [text("# How does", "# Why does")],
+    "a title that was the question, in both texts": [
+        text("# How does", "# Why does"),
+        page("<title>How", "<title>Why"),
+        page("<h1>How", "<h1>Why"),
+    ],
     "the words around a quote in the page": [page('<span class="context">', '<span class="context">Not so: ')],
     "a link of the page": [page("<footer", '<a href="https://evil.test/">more</a><footer')],
     "where text goes, in both texts": [both("assages go to models.test", "assages go to nobody")],
@@ -477,9 +482,6 @@ SIGNED: dict[str, Callable[[], Forms]] = {
     "a decision that is gone": partial(made, decisions=[]),
     "the cost": partial(made, usage=Usage(model_calls=1), usage_by_role={}),
     "the title of a source": lambda: altered(everywhere("25.1. Routine Vacuuming", "25.2. Routine Vacuuming")),
-    "the title": lambda: altered(
-        text("# How does", "# Why does"), page("<title>How", "<title>Why"), page("<h1>How", "<h1>Why")
-    ),
     "the words of a degradation": lambda: altered(everywhere("the reviewer did not answer", "all roles answered")),
     "the models": partial(made, models_used=["another-model"]),
     "whether a source was analyzed": lambda: altered(

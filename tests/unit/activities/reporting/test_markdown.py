@@ -288,6 +288,13 @@ def test_what_is_marked_is_counted_under_the_title() -> None:
     )
 
 
+def test_a_report_with_another_title_has_the_question_that_was_asked() -> None:
+    """A title that a writer gave, or that is cut, leaves the person's own words to the method; equal words stay alone."""
+    question = make_resolved().query
+    assert f"- **Question:** {question}\n" in rendered("# Vacuum\n\nText.\n").markdown
+    assert "**Question:**" not in rendered(f"# {question}\n\nText.\n").markdown
+
+
 # --- use and time ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("cost", "known", "total"), [(0.0323, 0.0, "0.0323 USD."), (None, 0.02, "cost unknown, 0.0200 USD of it known.")]
