@@ -285,9 +285,9 @@ def likely_cost_share(seen: Mapping[str, CallSizes]) -> float:
 def likely_checks(findings: int) -> int:
     """Return the likely number of calls that check a report, by the number of its findings, each a statement or two.
 
-    The last one checks what was corrected.
+    The last two look again at what is in doubt, and check what was corrected.
     """
-    return -(-findings // CLAIMS_PER_CALL) + 1
+    return -(-findings // CLAIMS_PER_CALL) + 2
 
 
 def likely_correction(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:

@@ -25,6 +25,27 @@ class ShownPassage(CompactModel):
         return self.before + self.quote + self.after
 
 
+class ShownSection(CompactModel):
+    """A long stretch of a source's stored text, such as a section, in which a checker may quote any words."""
+
+    id: str
+    source_id: str
+    start: int = 0
+    """Offset of the stretch in the stored text."""
+    title: str = ""
+    text: str
+    abstract_only: bool = False
+    """True if the source is the abstract of a paper."""
+
+
+class QuotePlace(CompactModel):
+    """The place of a quote in the stored text of a source."""
+
+    source_id: str
+    start: int
+    end: int
+
+
 class ClaimPlace(CompactModel):
     """The surroundings of a claim in its draft: they help to read it and are not judged."""
 
@@ -50,6 +71,8 @@ class AskedClaim(CompactModel):
     text: str
     place: ClaimPlace = ClaimPlace()
     passages: list[ShownPassage] = []
+    sections: list[str] = []
+    """Ids of the sections that are shown with it, in a second look."""
     remarks: list[str] = []
     """What a comparison of words did not find in the passages, or found otherwise; a question, no verdict."""
 
@@ -59,6 +82,8 @@ class AskedEntry(ListEntry[AskedClaim]):
 
     controls: list[AskedClaim] = []
     """Statements of the text with a passage that speaks of something else; a call shows one of them."""
+    sections: list[ShownSection] = []
+    """Of a second look: what the claims name in their `sections`, each once."""
 
 
 class ClaimAnswer(CompactModel):
@@ -71,6 +96,12 @@ class ClaimAnswer(CompactModel):
     """The deciding quotes from the passages, as stored: one for each part of the claim."""
     evidence_ids: list[str] = []
     """The passages that have them."""
+    places: list[QuotePlace] = []
+    """Of quotes that only a section has, in their order."""
+    lacking: list[str] = []
+    """Of `partial`: the words of the claim for which no passage speaks, as they stand in it."""
+    is_second: bool = False
+    """True if it follows from a second look, which counts before the first."""
 
 
 AnswersEntry: TypeAlias = ListEntry[ClaimAnswer]
@@ -173,8 +204,11 @@ class DoubtfulClaim(CompactModel):
     asked: AskedClaim
     verdict: Verdict
     reason: Text = ""
+    lacking: list[str] = []
+    """Of `partial`: its words for which no passage speaks."""
     others: list[ShownPassage] = []
-    """The passages of the run and of its pages that share most with it among those it does not cite."""
+    """Further passages: in which a second look found the deciding words; before it, those of the run and of its pages
+    that share most with the claim among those it does not cite."""
     found: list[Evidence] = []
     """Of them, those that are no evidence of the run yet."""
 

@@ -13,6 +13,7 @@ from contracts.checking import (
     DoubtfulClaim,
     Proposal,
     ReviewScores,
+    ShownSection,
 )
 from contracts.evidence import DocumentRef, Evidence, Verdict
 from contracts.lenient import Sentence, clamp, max_lines, member_or
@@ -76,6 +77,8 @@ class CheckInput(ClaimBatchInput):
     claims: list[AskedClaim] = []
     controls: list[AskedClaim] = []
     """Statements with a passage that speaks of something else, of which the call shows one."""
+    sections: list[ShownSection] = []
+    """Sections of pages that claims name, in a second look."""
 
     @property
     def asked_output_tokens(self) -> int:
@@ -104,6 +107,9 @@ class GivenVerdict(Contract):
     verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
     quotes: Annotated[list[str], BeforeValidator(_texts)] = Field(
         default=[], description="the deciding words of its passages, copied exactly: one quote for each part of it"
+    )
+    lacking: Annotated[list[str], BeforeValidator(_texts)] = Field(
+        default=[], description="of `partial`: the words of the statement that no passage supports, copied from it"
     )
     reason: LenientText = Field(default="", description="why it is not supported, or how it follows; else empty")
     conclusion: Annotated[bool, BeforeValidator(lambda value: value is True)] = Field(

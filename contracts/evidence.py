@@ -212,6 +212,8 @@ class ClaimVerdict(CompactModel):
     verdict: Verdict
     method: CheckMethod
     reason: Text = ""
+    lacking: list[str] = []
+    """Of `partial`: the words of the claim for which no passage speaks, as they stand in it."""
 
 
 VerdictsEntry: TypeAlias = ListEntry[ClaimVerdict]

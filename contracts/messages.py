@@ -323,6 +323,8 @@ class FinalizeVerificationRequest(RunRequest):
     by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""
+    looked_entry: str = ""
+    """Hash of the entry with the doubtful claims of a second look, whose answers are among `answers`."""
     corrections_entry: str = ""
     """Hash of the entry with earlier corrections."""
     answers: list[str] = []
@@ -348,6 +350,14 @@ class FinalizedVerification(CompactModel):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim to correct."""
+    second_entry: str = ""
+    """Hash of the entry with the doubtful claims and whole sections for a second look; empty if none is due."""
+    second_claims: int = 0
+    """Number of these claims."""
+    second_bytes: int = 0
+    """Size of these claims with their passages and sections."""
+    answers_entry: str = ""
+    """Hash of the entry with the answers of a second look about the claims in their new form; empty without any."""
     undone: int = 0
     """Removals that were not made, because passages of the run have the words of too many of the statements."""
 

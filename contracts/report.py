@@ -139,6 +139,8 @@ class ReportClaim(Contract):
     verdict: str = ""
     method: str = ""
     reason: Text = ""
+    lacking: BoundedList[str] = []
+    """Of `partial`: the words of the statement for which no passage speaks, as the checker named them."""
 
 
 class ReportVerification(VerificationSummary):

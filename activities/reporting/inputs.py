@@ -62,7 +62,7 @@ TERM: Final = re.compile(
 MAX_NAME: Final = 60  # characters of a term that is no code
 MAX_TERM: Final = 200  # characters of a term, with other names of the same
 FENCES: Final = ("```", "~~~")
-AFTER_TERM_CHARACTERS: Final = 1_500
+AFTER_TERM_CHARACTERS: Final = 4_000
 """Between a term and a later paragraph that may still speak of it."""
 LISTING_CHARACTERS: Final = 2_000  # shown of a listing above one of its lines
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
@@ -409,6 +409,45 @@ def term_above(text: str, start: int) -> str:
     return terms[index] if index >= 0 else ""
 
 
+def term_place(text: str, start: int) -> int | None:
+    """Return where the term begins that `term_above`, or else `term_before`, names for a place; None without any."""
+    places, _ = _terms(text)
+    index = bisect_right(places, start) - 1
+    if term_above(text, start):
+        return places[index - 1]
+    if term_before(text, start):
+        return places[index - 2]
+    return None
+
+
+def table_start(text: str, start: int) -> int | None:
+    """Return where the table begins in which a place lies, with the line that names it; None outside of any."""
+    first = text.rfind("\n", 0, start) + 1
+    if not text.startswith("|", first):
+        return None
+    while (above := text.rfind("\n", 0, max(0, first - 1)) + 1) < first and text.startswith("|", above):
+        first = above
+    before = text[:first].rstrip()
+    named = before.rfind("\n") + 1
+    name = before[named:]
+    is_near = text.count("\n", len(before), first) <= 2  # at most one empty line between them
+    if name and is_near and len(name) <= MAX_TERM and not name.startswith(("#", "|", *FENCES)):
+        return named
+    return first
+
+
+def table_head(text: str, start: int) -> str:
+    """Return the name of the table in which a place lies, and the heads of its columns; empty outside of a body."""
+    first = table_start(text, start)
+    if first is None:
+        return ""
+    lines = [line for line in text[first:start].splitlines() if line.strip()]
+    named = lines[: next((number for number, line in enumerate(lines) if line.startswith("|")), len(lines))]
+    rows = lines[len(named) :]
+    is_body = len(rows) > 1 and not rows[1].strip("|-: ")
+    return " ".join([*named, rows[0]]) if is_body else " ".join(named)
+
+
 def term_before(text: str, start: int) -> str:
     """Return the last term of the list after which a place stands, if its definition may reach as far; else empty.
 
@@ -525,11 +564,15 @@ def _terms_of(lines: list[str]) -> list[str]:
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
     """Return a passage with the heading above it and the text around it in its source, as shown to checkers.
 
-    A line of a listing comes with those above it, which say what the listing shows.
+    A line of a listing comes with those above it, which say what the listing shows, and a row of a table with the name
+    of the table and the heads of its columns.
     """
     before, after = text_around(text, item.start, item.end)
     if (listing := listing_above(text, item.start)) is not None:
         before = text[max(0, min(listing, item.start - len(before))) : item.start]
+    elif head := table_head(text, item.start):
+        row = text.rfind("\n", 0, item.start) + 1
+        before = f"{head}\n{text[row : item.start]}" if head not in before else before
     quote = text[item.start : item.end]
     term = term_above(text, item.start)
     if not term and (last := term_before(text, item.start)):

@@ -15,7 +15,15 @@ from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import label_all
 from contracts import checking_roles
 from contracts.addresses import long_hash
-from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal
+from contracts.checking import (
+    AskedClaim,
+    ClaimAnswer,
+    CorrectionAction,
+    DoubtfulClaim,
+    Proposal,
+    QuotePlace,
+    ShownSection,
+)
 from contracts.evidence import Verdict
 from contracts.lenient import find_member, to_line
 from contracts.roles import RoleInput
@@ -25,6 +33,7 @@ REASON_CHARACTERS: Final = 240
 QUOTE_CHARACTERS: Final = 160  # of a deciding quote in the reason of a verdict
 MAX_QUOTES: Final = 8  # deciding quotes of a verdict
 SENTENCE_CHARACTERS: Final = 600  # of a corrected sentence
+MAX_LACKING: Final = 4  # parts of a statement that its passages lack
 MAX_CITED: Final = 8  # passages that a corrected sentence cites
 TWO_VERDICTS: Final = Message("reason_two_answers")
 NO_VERDICT: Final = Message("reason_no_answer")
@@ -77,7 +86,15 @@ def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
     )
     if credulous:
         work.warnings.append("the checker called a statement supported that no passage speaks of")
-    answers = [_answer(claim, verdicts[claim.fingerprint], credulous=credulous) for claim in claims]
+    answers = [
+        _answer(
+            claim,
+            [section for section in work.request.sections if section.id in claim.sections],
+            verdicts[claim.fingerprint],
+            credulous=credulous,
+        )
+        for claim in claims
+    ]
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
@@ -94,19 +111,33 @@ def read_verdict(word: str) -> Verdict | None:
     return named
 
 
-def _answer(claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], *, credulous: bool) -> ClaimAnswer:
+def _answer(
+    claim: AskedClaim,
+    sections: Sequence[ShownSection],
+    answers: Sequence[checking_roles.GivenVerdict],
+    *,
+    credulous: bool,
+) -> ClaimAnswer:
     verdicts = {read_verdict(answer.verdict) for answer in answers}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
     quotes: dict[str, str] = {}
+    places: dict[str, QuotePlace] = {}
     reason = to_line(answers[0].reason, REASON_CHARACTERS)
     for quote in answers[0].quotes[:MAX_QUOTES]:
         spans = ((passage, find_quote(passage.text, quote)) for passage in claim.passages)
         if found := next(((passage, span) for passage, span in spans if span), None):
             passage, span = found
             quotes.setdefault(to_line(passage.text[slice(*span)], QUOTE_CHARACTERS), passage.evidence_id)
-    if verdict is Verdict.SUPPORTED and (credulous or not quotes):
+        elif place := _place_in(sections, quote):
+            section, (start, end) = place
+            line = to_line(section.text[start:end], QUOTE_CHARACTERS)
+            places.setdefault(
+                line, QuotePlace(source_id=section.source_id, start=section.start + start, end=section.start + end)
+            )
+    lines = [*quotes, *(line for line in places if line not in quotes)]
+    if verdict is Verdict.SUPPORTED and (credulous or not lines):
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=CREDULOUS if credulous else NO_QUOTE)
     if verdict is Verdict.SUPPORTED and answers[0].conclusion:
         reason = CONCLUSION
@@ -114,9 +145,27 @@ def _answer(claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], *
         fingerprint=claim.fingerprint,
         verdict=verdict,
         reason=reason,
-        quotes=list(quotes),
+        quotes=lines,
         evidence_ids=list(dict.fromkeys(quotes.values())),
+        places=list(places.values()),
+        lacking=_words_of(claim, answers[0].lacking) if verdict is Verdict.PARTIAL else [],
     )
+
+
+def _place_in(sections: Sequence[ShownSection], quote: str) -> tuple[ShownSection, tuple[int, int]] | None:
+    """Return the first section that has a quote, with the place of the quote in its text; None without any."""
+    spans = ((section, find_quote(section.text, quote)) for section in sections)
+    return next(((section, span) for section, span in spans if span), None)
+
+
+def _words_of(claim: AskedClaim, parts: Sequence[str]) -> list[str]:
+    """Return the parts that are words of a claim, as they stand in it; case, blanks and backticks may differ."""
+    found = []
+    for part in parts[:MAX_LACKING]:
+        words = " ".join(part.replace("`", "").split()).strip('"“”.,; ')
+        if words and (match := re.search(re.escape(words), claim.text, re.IGNORECASE)):
+            found.append(to_line(match[0], QUOTE_CHARACTERS))
+    return list(dict.fromkeys(found))
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------

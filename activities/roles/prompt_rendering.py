@@ -32,7 +32,7 @@ from contracts.call_sizes import (
     SECTION_CHARACTERS,
     SHOWN_HEADINGS_CHARACTERS,
 )
-from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage
+from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage, ShownSection
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
@@ -412,6 +412,25 @@ class PromptBlocks:
     def shared_passages(self, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
         """Return the passages that several claims have, each once, after its label."""
         return [self._shared_passage(passage) for passage in _shared_passages(claims).values()]
+
+    def sections(self, sections: Sequence[ShownSection]) -> list[PromptBlock]:
+        """Return long parts of pages, each an element with its label and title."""
+        return [self._section(section) for section in sections]
+
+    def _section(self, section: ShownSection) -> PromptBlock:
+        title = f"{section.title}; {ABSTRACT_ONLY}" if section.abstract_only else section.title
+        names = {section.id}
+        claims = " ".join(_words_of(one) for one in self.request.claims if names.intersection(one.sections))
+
+        def render(level: Level) -> str:
+            def lines() -> str:
+                return guard_lines(shortened(section.text, level, claims))
+
+            return self.element(
+                "section", caller=lines, id=show_label(section.id, self), title=shorten(title, TITLE_CHARACTERS)
+            )
+
+        return self._item(ContentItem(section.id, "passage", render, last=Level.KEY_POINTS))
 
     def _source(self, shown: ShownSource, topic: str, value: float, *, best: bool) -> PromptBlock:
         source = shown.source

@@ -1,10 +1,9 @@
 """Corrections of claims that did not pass, as pure functions.
 
-A doubtful statement is first tried with further citations: the passages of the run, and of all pages that it read, that
-share most with what its own lack; then with the sentence that a corrector proposes. Each is judged like any sentence of
-a draft, and the mildest that passes is taken. A wrong statement without one is removed, even if it is the only one in
-its section; but what a corrector keeps or a passage may support stays, marked, unless it is contradicted. If more than
-two of those that would go have evidence in the run, none goes.
+What a second look left in doubt gets the sentence that a corrector proposes, which is judged like any sentence of a
+draft. A wrong statement without one is removed, even if it is the only one in its section; but what a corrector keeps
+or a passage may support stays, marked, unless it is contradicted. If more than two of those that would go have evidence
+in the run, none goes.
 """
 
 import re
@@ -28,6 +27,7 @@ from activities.reporting.tree import (
     write,
 )
 from activities.verifying.material import (
+    SCORES,
     WRONG,
     Answers,
     Claims,
@@ -40,6 +40,7 @@ from activities.verifying.material import (
     show_passages,
     to_asked,
 )
+from activities.verifying.second_look import SecondLook
 from contracts import checking
 from contracts.addresses import digest
 from contracts.checking import CorrectionAction
@@ -62,34 +63,34 @@ REMOVED_CELL: Final = "–"
 """What stands in a cell whose statement was removed."""
 WORD: Final = re.compile(r"\w+(?:[.,'’-]\w+)*")
 SHORT_WORD: Final = 3  # letters of a word whose loss is not named
-SCORES: Final[Mapping[Verdict, float]] = {
-    Verdict.SUPPORTED: 1.0,
-    Verdict.PARTIAL: 0.4,
-    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
-    Verdict.UNVERIFIED: 0.2,
-    Verdict.UNSUPPORTED: 0.0,
-    Verdict.CONTRADICTED: -1.0,
-}
-"""Order of verdicts: higher is better."""
 
 
-def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material) -> checking.DoubtfulEntry:
+def find_doubtful(
+    claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material, answers: Answers | None = None
+) -> checking.DoubtfulEntry:
     """Return the claims to correct, most important first, with further passages that may support them.
 
+    After a second look, of which `answers` tells, these are the passages in which the checker found the deciding words.
     Quoted passages are not corrected: no sentence can replace them.
     """
     chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
     chosen = chosen[:MAX_DOUBTFUL]
-    related = [material.related(claims[number], _beside(claims, number)) for number in chosen]
+    looked = {number: answer for number in chosen if (answer := _second_look(claims[number], answers or {}))}
+    related = {
+        number: list(looked[number].evidence_ids)
+        if number in looked
+        else material.related(claims[number], _beside(claims, number))
+        for number in chosen
+    }
+    found = {number: list[Evidence]() for number in chosen}
     # Only a model can tell whether a passage supports a statement.
-    found = [list[Evidence]() for _ in chosen]
-    if material.by_model:
+    open_ones = [number for number in chosen if material.by_model and number not in looked]
+    if open_ones:
         statements = [
-            Unsupported(claims[number].words, claims[number].evidence_ids, others)
-            for number, others in zip(chosen, related, strict=True)
+            Unsupported(claims[number].words, claims[number].evidence_ids, related[number]) for number in open_ones
         ]
-        found = search_pages(statements, material)
+        found |= dict(zip(open_ones, search_pages(statements, material), strict=True))
     return checking.DoubtfulEntry(
         items=[
             checking.DoubtfulClaim(
@@ -97,12 +98,31 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
                 asked=to_asked(claims[number], material),
                 verdict=verdicts[number].verdict,
                 reason=verdicts[number].reason,
-                others=show_passages([*others, *(item.id for item in items)], material.with_found(items)),
-                found=items,
+                lacking=verdicts[number].lacking,
+                others=show_passages(
+                    _further(claims[number], related[number], found[number]), material.with_found(found[number])
+                ),
+                found=[*found[number], *_new_evidence(related[number], material)],
             )
-            for number, others, items in zip(chosen, related, found, strict=True)
+            for number in chosen
         ]
     )
+
+
+def _second_look(claim: checking.ExtractedClaim, answers: Answers) -> checking.ClaimAnswer | None:
+    answer = answers.get(claim.fingerprint)
+    if answer is None or not answer.is_second:
+        return None
+    return answer
+
+
+def _further(claim: checking.ExtractedClaim, related: Sequence[str], found: Sequence[Evidence]) -> list[str]:
+    keys = dict.fromkeys([*related, *(item.id for item in found)])
+    return [key for key in keys if key not in claim.evidence_ids]
+
+
+def _new_evidence(keys: Iterable[str], material: Material) -> list[Evidence]:
+    return [material.found_by_id[key] for key in keys if key in material.found_by_id]
 
 
 def _beside(claims: Claims, number: int) -> list[str]:
@@ -134,34 +154,18 @@ def seek_for_rests(
 
 
 def try_proposals(
-    draft: str, proposals: Sequence[checking.Proposal], doubtful: Sequence[checking.DoubtfulClaim], material: Material
+    draft: str, proposals: Sequence[checking.Proposal], material: Material
 ) -> list[checking.TriedProposal]:
-    """Return the proposals for each doubtful claim with the claims of their sentences.
-
-    Where a model can judge them, further citations are tried for each claim. The first proposal of a corrector for a
-    claim counts.
-    """
-    cites = [
-        checking.Proposal(
-            number=item.number,
-            action=CorrectionAction.CITE,
-            evidence_ids=[passage.evidence_id for passage in (*item.asked.passages, *item.others)],
-        )
-        for item in doubtful
-        if item.others and material.by_model
-    ]
+    """Return the first proposal for each claim with the claims of its sentences."""
     text = DraftText(draft)
-    tried: dict[tuple[int, bool], checking.TriedProposal] = {}
-    for proposal in [*cites, *proposals]:
-        key = proposal.number, proposal.action is CorrectionAction.CITE
+    tried: dict[int, checking.TriedProposal] = {}
+    for proposal in proposals:
+        key = proposal.number
         claim = material.entry.claims[proposal.number]
         sentence, rest = text.corrected(claim, proposal, material.registry)
         if not sentence or key in tried or (claim.cell and rest):  # a cell is one claim, which has one mark
             continue
         claims = text.claims_of(claim, sentence, material)
-        if proposal.action is CorrectionAction.CITE:
-            # A checker tells which of the passages has what, also where rules find the words.
-            claims = [part.with_fields(asked=True) for part in claims]
         of_rest: list[checking.ExtractedClaim] = []
         if rest:
             before = " ".join(filter(None, (claim.place.before, *(part.text for part in claims))))
@@ -296,17 +300,6 @@ def _pass(
     if proposal.dropped and previous is not Verdict.CONTRADICTED:
         return None
     after = " ".join(part.text for part in main)
-    if proposal.action is CorrectionAction.CITE:
-        answer = answers.get(main[0].fingerprint)
-        used = []
-        if answer:
-            used = [key for key in answer.evidence_ids if key not in claim.evidence_ids]
-        if answer is None or not used:
-            return None
-        cited = [*claim.evidence_ids, *used]
-        fingerprint = claim_id(main[0].words, cited)
-        again = {fingerprint: answer.with_fields(fingerprint=fingerprint)}
-        return Passed(proposal.with_fields(evidence_ids=cited), after, worst, answers=again)
     if Verdict.CONTRADICTED in verdicts[count:]:
         return Passed(proposal.with_fields(rest="", dropped=proposal.rest), after, worst)
     supporting = dict[str, None]()
@@ -565,9 +558,10 @@ def to_plain_draft(markdown: str) -> str:
 
 
 def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
-    """Return the answer that counts for each claim: the first with a verdict, else the last."""
+    """Return the answer that counts for each claim: that of a second look, the first with a verdict, else the last."""
     known = {answer.fingerprint: answer for answer in answers}
-    return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
+    known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
+    return known | {answer.fingerprint: answer for answer in answers if answer.is_second}
 
 
 def correct(
@@ -580,10 +574,24 @@ def correct(
     """
     claims = material.entry.claims
     chosen = choose_corrections(claims, tried.tried, known, material, tried.actions)
+    return chosen, *_applied(draft, material, chosen)
+
+
+def cite_further(draft: str, material: Material, look: SecondLook) -> tuple[Chosen, Material, ReportDraft, str]:
+    """Put the citations of a second look into a draft; the results are those of `correct`."""
+    cited = {key for proposal in look.proposals for key in proposal.evidence_ids}
+    evidence = [item for item in look.evidence if item.id in cited]
+    chosen = Chosen(look.proposals, look.corrections, look.answers, evidence)
+    return chosen, *_applied(draft, material, chosen)
+
+
+def _applied(draft: str, material: Material, chosen: Chosen) -> tuple[Material, ReportDraft, str]:
+    """Return the material with the claims of a corrected draft, and that draft with its text."""
+    claims = material.entry.claims
     changed = DraftText(draft).apply(claims, chosen.proposals, material.registry)
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))
     evidence = [*material.entry.evidence, *chosen.evidence]
     entry = material.entry.with_fields(draft=stored, claims=extract_claims(text, material), evidence=evidence)
-    return chosen, Material(entry, material.texts, material.by_model), described, text
+    return Material(entry, material.texts, material.by_model), described, text

@@ -72,6 +72,15 @@ WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 NOT_REACHED: Final = Message("reason_not_reached")
 QUOTE_BREAK: Final = "” – “"
 """Between the quotes of a reason."""
+SCORES: Final[Mapping[Verdict, float]] = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIAL: 0.4,
+    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
+    Verdict.UNVERIFIED: 0.2,
+    Verdict.UNSUPPORTED: 0.0,
+    Verdict.CONTRADICTED: -1.0,
+}
+"""Order of verdicts: higher is better."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +96,18 @@ class Material:
     """Passages of pages that are tried as citations, and are no evidence of the run before a checker quotes them."""
 
     @cached_property
+    def sources(self) -> dict[str, checking.CheckedSource]:
+        """The sources whose texts are loaded, by id."""
+        return {source.id: source for source in self.entry.sources if source.text.hash in self.texts}
+
+    def text_of(self, source_id: str) -> str:
+        """Return the stored text of a source that is loaded."""
+        return self.texts[self.sources[source_id].text.hash]
+
+    @cached_property
     def passages(self) -> dict[str, tuple[Evidence, str, str]]:
         """The run's passages and those found, by id, with title and text of their source, where that is loaded."""
-        sources = {source.id: source for source in self.entry.sources if source.text.hash in self.texts}
+        sources = self.sources
         # What the run has already comes last, with its page and its entry.
         items = [*self.found, *self.entry.evidence]
         known = ((item, sources[item.source_id]) for item in items if item.source_id in sources)
@@ -498,6 +516,8 @@ def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
             method = CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE
             quoted = QUOTE_BREAK.join(answer.quotes)
             reason = answer.reason or (Message("reason_passages_say", words=quoted) if quoted else "")
-            verdict = ClaimVerdict(claim_id="", verdict=answer.verdict, method=method, reason=reason)
+            verdict = ClaimVerdict(
+                claim_id="", verdict=answer.verdict, method=method, reason=reason, lacking=answer.lacking
+            )
         verdicts.append(verdict.with_fields(claim_id=claim.id))
     return verdicts

@@ -7,7 +7,7 @@ linear time, at most a second for 8 kB of the worst Markdown, and involves no do
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from temporalio import activity
 
@@ -19,17 +19,28 @@ from activities.reporting.render import evidence_texts
 from activities.reporting.tree import write
 from activities.roles.grounding import load_texts
 from activities.verifying.corrections import (
+    Chosen,
     best_answers,
+    cite_further,
     correct,
     find_doubtful,
     seek_for_rests,
     to_plain_draft,
     try_proposals,
 )
-from activities.verifying.material import Material, conclude, draw_controls, extract_claims, is_judged, select_open
+from activities.verifying.material import (
+    Answers,
+    Material,
+    conclude,
+    draw_controls,
+    extract_claims,
+    is_judged,
+    select_open,
+)
+from activities.verifying.second_look import adopt, ask_again
 from contracts import activities, checking, messages
 from contracts.base import CompactModel
-from contracts.evidence import DocumentRef, Evidence, ReportDraft, VerdictsEntry
+from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
@@ -39,6 +50,19 @@ from providers.storage.stored_notebooks import Notebooks
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Changed:
+    """The corrections of a draft, and the draft with them, which is not stored yet."""
+
+    chosen: Chosen
+    material: Material
+    """With the claims of the draft as it is now."""
+    described: ReportDraft | None = None
+    text: str = ""
+    second_answers: list[checking.ClaimAnswer] = field(default_factory=list)
+    """Those of a second look, about the claims in their new form."""
+
+
 @dataclass(frozen=True, eq=False)
 class VerifyingActivities:
     """The verification activities over the stores of this worker."""
@@ -97,7 +121,7 @@ class VerifyingActivities:
             material = material.with_found(item for claim in doubtful for item in claim.found)
             proposals, found = await asyncio.to_thread(seek_for_rests, proposals, material)
             material = material.with_found(found)
-            tried = await asyncio.to_thread(try_proposals, draft, proposals, doubtful, material)
+            tried = await asyncio.to_thread(try_proposals, draft, proposals, material)
             claims = [claim for proposal in tried for claim in proposal.claims]
             actions = {proposal.number: proposal.action for proposal in reversed(proposals)}
             entry = checking.CorrectedEntry(
@@ -118,31 +142,26 @@ class VerifyingActivities:
             known = best_answers(await self._load_answers(request.answers))
             entry = request.corrections_entry
             corrections: list[checking.Correction] = []
-            draft = None
-            undone = 0
-            evidence = list[Evidence]()
             if entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).items
-            if not request.corrected_entry:
-                material = await self._load(request.claims_entry, by_model=request.by_model)
-            else:
-                tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
-                material = await self._load(tried.before, by_model=request.by_model)
-                material = material.with_found(tried.found)
-                markdown = await self.content.get_text(material.entry.draft)
-                chosen, corrected, described, text = await asyncio.to_thread(correct, markdown, material, tried, known)
-                known = known | chosen.answers
-                undone = chosen.undone
-                if chosen.corrections:
-                    material = corrected
-                    evidence = chosen.evidence
-                    corrections = [*corrections, *chosen.corrections]
-                    draft = await store_draft(self.content, described, text)
+            changed = await self._changed(request, known)
+            chosen = changed.chosen
+            material = changed.material
+            known = known | chosen.answers
+            corrections = [*corrections, *chosen.corrections]
+            draft = None
+            if chosen.corrections and changed.described:
+                draft = await store_draft(self.content, changed.described, changed.text)
             claims = material.entry.claims
             verdicts = conclude(claims, known)
             doubtful = checking.DoubtfulEntry()
+            second = checking.AskedEntry()
             if request.corrects:
-                doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material)
+                doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material, known)
+            if doubtful.items and material.by_model and not request.looked_entry:
+                second = await asyncio.to_thread(ask_again, doubtful.items, material)
+                controls = await asyncio.to_thread(draw_controls, claims, material)
+                second = second.with_fields(controls=controls)
             claims_entry = await self.notebooks.write(material.entry)
             counts = Counter(correction.action.value for correction in corrections)
             parts = split_off_by(corrections)
@@ -162,11 +181,33 @@ class VerifyingActivities:
                 summary=count_verdicts(summary, judged),
                 verdicts=[verdict.verdict for verdict in verdicts],
                 draft=draft,
-                evidence=evidence,
+                evidence=chosen.evidence if draft else [],
                 doubtful_entry=await self._store(doubtful),
-                undone=undone,
+                undone=chosen.undone,
                 sizes=[_size(claim) for claim in doubtful.items],
+                second_entry=await self._store(second) if second.items else "",
+                second_claims=len(second.items),
+                second_bytes=sum(map(_size, (*second.items, *second.sections))),
+                answers_entry=await self._store(checking.AnswersEntry(items=changed.second_answers)),
             )
+
+    async def _changed(self, request: messages.FinalizeVerificationRequest, known: Answers) -> Changed:
+        """Return what a second look or the proposals of correctors change; nothing where there is neither."""
+        if request.corrected_entry:
+            tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
+            material = (await self._load(tried.before, by_model=request.by_model)).with_found(tried.found)
+            draft = await self.content.get_text(material.entry.draft)
+            chosen, corrected, described, text = await asyncio.to_thread(correct, draft, material, tried, known)
+            return Changed(chosen, corrected if chosen.corrections else material, described, text)
+        material = await self._load(request.claims_entry, by_model=request.by_model)
+        if not request.looked_entry:
+            return Changed(Chosen([], [], {}), material)
+        look = await asyncio.to_thread(adopt, material.entry.claims, known, material)
+        answers = list(look.answers.values())
+        draft = await self.content.get_text(material.entry.draft)
+        chosen, cited, described, text = await asyncio.to_thread(cite_further, draft, material, look)
+        material = (cited if chosen.corrections else material).with_found(look.evidence)
+        return Changed(chosen, material, described, text, answers)
 
     async def _load_draft(
         self, sections: Sequence[DocumentRef], headings: Sequence[str], draft: ReportDraft | None

@@ -107,6 +107,7 @@ class Notebooks:
             asked = await self.read(request.entry, AskedEntry)
             update["claims"] = [asked.items[number] for number in request.numbers]
             update["controls"] = asked.controls
+            update["sections"] = asked.sections
         if isinstance(request, CorrectInput) and request.entry:
             doubtful = await self.read(request.entry, DoubtfulEntry)
             update["claims"] = [doubtful.items[number] for number in request.numbers]

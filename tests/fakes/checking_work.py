@@ -49,7 +49,16 @@ def _whole(line: str, shared: dict[str, str]) -> str:
     return f"{line}{shared[label]}" if kind in ("cited", "other") and label in shared else line
 
 
+def sections_of(prompt: str) -> dict[str, list[str]]:
+    """The sentences of the long parts of pages of a second look, by the label of the part."""
+    mark, plain = told(prompt)[0], without_signs(prompt)
+    found = re.findall(rf'<section-{mark} id="([^"]+)"[^>]*>\n(.*?)\n</section-{mark}>', plain, re.DOTALL)
+    parts = ((label, re.split(r"\n\n|(?<=[.!?])\s", text)) for label, text in found)
+    return {label: [" ".join(part.split()) for part in sentences if part.strip()] for label, sentences in parts}
+
+
 def statements_of(prompt: str) -> list[Asked]:
+    sections = sections_of(prompt)
     return [
         Asked(
             label,
@@ -58,6 +67,12 @@ def statements_of(prompt: str) -> list[Asked]:
                 line.partition("): " if line.startswith("passage (") else ": ")[2]
                 for line in lines
                 if line.startswith("passage")
+            ]
+            + [
+                part
+                for line in lines
+                if line.startswith("section ")
+                for part in sections.get(line.removeprefix("section ").strip(), [])
             ],
             [line for line in lines if line.startswith("remark: ")],
         )

@@ -289,7 +289,7 @@ async def _weigh(run: ResearchRun) -> ExtractedClaims | None:
 
 
 async def _check_claims(run: ResearchRun, weighed: ExtractedClaims | None) -> None:
-    """Find, weigh and check the claims, then correct the failing ones and check again."""
+    """Find, weigh and check the claims, look again at the failing ones, then correct these and check again."""
     checks = run.resolved.checks
     weighed = weighed or await _weigh(run)
     if weighed is None:
@@ -298,6 +298,8 @@ async def _check_claims(run: ResearchRun, weighed: ExtractedClaims | None) -> No
     run.note("status", text, level="info")
     unreached = await _check(run, weighed, "check")
     concluded = await _conclude(run, unreached, corrects=bool(checks.correct), claims_entry=weighed.claims_entry)
+    if concluded.second_entry and run.inbox.interruption is None:
+        concluded = await _look_again(run, unreached, concluded)
     wrong = {Verdict.CONTRADICTED, Verdict.UNSUPPORTED} & set(concluded.verdicts)
     if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
         corrected = await _correct(run, concluded)
@@ -305,6 +307,34 @@ async def _check_claims(run: ResearchRun, weighed: ExtractedClaims | None) -> No
         final = await _conclude(run, unreached, corrects=False, corrected_entry=corrected.claims_entry)
         if final.undone:
             run.degrade(Message("removals_undone", statements=counted("statement", final.undone)))
+
+
+async def _look_again(run: ResearchRun, unreached: int, concluded: FinalizedVerification) -> FinalizedVerification:
+    """Ask once more about the doubtful claims, with whole sections of their pages; unchanged if that has no room."""
+    count = concluded.second_claims
+    request = CheckInput(entry=concluded.second_entry, numbers=list(range(count)), bytes_shown=concluded.second_bytes)
+    try:
+        output = await run.ask(CHECKER, "check-again", request)
+    except (Interrupted, Unanswered):
+        return concluded
+    if output.entry is None:
+        return concluded
+    _note_answers(run, output.entry)
+    run.note("status", f"a second look at {plural(count, 'claim')}", level="info")
+    looked = await _conclude(
+        run, unreached, corrects=True, claims_entry=concluded.claims_entry, looked_entry=concluded.second_entry
+    )
+    if looked.answers_entry:
+        _note_answers(run, looked.answers_entry)
+    return looked
+
+
+def _note_answers(run: ResearchRun, entry: str) -> None:
+    verification = run.state.evidence.verification
+    run.state.evidence.note_entry(entry)
+    # Sorted, so that the order of arrival does not matter.
+    answers = sorted({*verification.answers, entry})
+    run.state.evidence.verification = verification.with_fields(answers=answers)
 
 
 async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
@@ -317,11 +347,7 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
         output = await run.ask(CHECKER, f"{step}/{call}", request)
         checked += len(output.verdicts)
         if output.entry is not None:
-            verification = run.state.evidence.verification
-            run.state.evidence.note_entry(output.entry)
-            # Sorted, so that the order of arrival does not matter.
-            answers = sorted({*verification.answers, output.entry})
-            run.state.evidence.verification = verification.with_fields(answers=answers)
+            _note_answers(run, output.entry)
         run.note("status", f"{checked:,} of {plural(len(weighed.sizes), 'claim')} checked", level="info")
 
     return await _call_in_batches(run, weighed.sizes, check)

@@ -208,8 +208,7 @@ def corrected_by(
     draft = to_plain_draft(draft)
     claims, material = material_with(draft)
     known = answers_for([claim for claim in claims if claim.asked], before)
-    doubtful = find_doubtful(claims, conclude(claims, known), material)
-    tried = try_proposals(draft, proposals, doubtful.items, material)
+    tried = try_proposals(draft, proposals, material)
     for item in tried:
         for claim in item.claims:
             given = (part for part in answers if claim.text.startswith(part[0]) and claim.fingerprint not in known)
@@ -221,16 +220,6 @@ def corrected_by(
 
 
 BOTH = "**Memory:** it keeps 128 MB, and the operators chose *Valkey*"
-
-
-def test_a_further_citation_comes_before_any_other_remedy() -> None:
-    """A passage of the run that has the missing part is cited, and no word changes, whatever a corrector proposes."""
-    rewrite = Proposal(number=0, action=CorrectionAction.CORRECT, text="It keeps 128 MB.", evidence_ids=["ev-1"])
-    answers = [("Memory", Verdict.SUPPORTED, ["ev-1", "ev-2"]), ("It keeps", Verdict.SUPPORTED, ["ev-1"])]
-    text, (correction,), verdicts = corrected_by(f"- {BOTH} [ev-1].\n", [rewrite], Verdict.PARTIAL, *answers)
-    assert text == f"- {BOTH} [ev-1][ev-2].\n"
-    assert (correction.action, correction.dropped) == (CorrectionAction.CITE, "")
-    assert verdicts == [Verdict.SUPPORTED]
 
 
 PAGE = """# Stores
@@ -393,26 +382,8 @@ def tried_at_page(
     material = material.with_found(item for claim in doubtful for item in claim.found)
     proposals, found = seek_for_rests(proposals, material)
     material = material.with_found(found)
-    tried = try_proposals(draft, proposals, doubtful, material)
+    tried = try_proposals(draft, proposals, material)
     return CorrectedEntry(before="", tried=tried, found=list(material.found_by_id.values()))
-
-
-def test_a_passage_whose_words_a_checker_quotes_becomes_evidence() -> None:
-    """It is cited behind those that the statement had; the passages that were tried in vain are not of the run."""
-    draft, claims, material = material_of_page(ABOUT_MODES)
-    known = answers_for(claims, Verdict.UNSUPPORTED)
-    entry = tried_at_page(draft, [], known, material)
-    (tried,) = entry.tried
-    (claim,) = tried.claims
-    assert claim.asked
-    first = entry.found[0]
-    known |= answers_for([claim], Verdict.SUPPORTED, first.id)
-    chosen, corrected, _, text = correct(draft, material.with_found(entry.found), entry, known)
-    assert text == f"{ABOUT_MODES} [ev-1][{first.id}].\n"
-    assert chosen.evidence == [first]
-    assert [item.id for item in corrected.entry.evidence] == ["ev-1", first.id]
-    verdicts = conclude(corrected.entry.claims, known | chosen.answers)
-    assert [verdict.verdict for verdict in verdicts] == [Verdict.SUPPORTED]
 
 
 @pytest.mark.parametrize("supported", [True, False])
@@ -570,22 +541,13 @@ def rows_of(draft: str) -> list[list[str]]:
     return [[write([Block("paragraph", (cell,))]).text.strip() for cell in row] for row in table.rows[1:]]
 
 
-def test_a_cell_gets_a_further_citation_and_its_neighbours_keep_theirs() -> None:
-    """The citation goes into the cell that has the citations of its row; a cell that shared them is cited by itself."""
-    answers = [("over Redis", Verdict.SUPPORTED, ["ev-1", "ev-2"])]
-    text, corrections, verdicts = corrected_by(ROWS, [], Verdict.PARTIAL, *answers)
-    assert [(each.action, each.before) for each in corrections] == [(CorrectionAction.CITE, "over Redis")]
-    assert rows_of(text)[0] == ["Main", "128 MB [ev-1]", "over Redis", "[ev-1][ev-2]"]
-    assert verdicts[1] is Verdict.SUPPORTED
-
-
 def test_a_wrong_cell_is_corrected_in_its_place() -> None:
     """The table keeps its form, and the new cell is judged below the heads of its row and column."""
     fix = Proposal(number=2, action=CorrectionAction.CORRECT, text="128 MB", evidence_ids=["ev-1"])
     draft = to_plain_draft(ROWS)
     claims, material = material_with(draft)
     assert [claim.text for claim in claims] == ["128 MB", "over Redis", "64 MB", "picked by vendors"]
-    (tried,) = try_proposals(draft, [fix], [], material)
+    (tried,) = try_proposals(draft, [fix], material)
     (claim,) = tried.claims
     assert (claim.cell, claim.text, claim.place.column) == (True, "128 MB", "Memory")
     assert claim.place.row.startswith("Store: Valkey")
@@ -600,7 +562,7 @@ def test_a_cell_is_never_split() -> None:
     """Two sentences in a cell would share one mark: a statement supported in part keeps its own."""
     split = Proposal(number=1, action=CorrectionAction.SPLIT, text="over", rest="Redis", evidence_ids=["ev-1"])
     draft = to_plain_draft(ROWS)
-    assert try_proposals(draft, [split], [], material_with(draft)[1]) == []
+    assert try_proposals(draft, [split], material_with(draft)[1]) == []
 
 
 @pytest.mark.parametrize(
@@ -697,7 +659,7 @@ def test_the_action_of_a_proposal_decides() -> None:
     """A removal has no sentence to be tried, whatever text comes with it."""
     removal = Proposal(number=1, action=CorrectionAction.REMOVE, text=OTHER, evidence_ids=["ev-2"])
     claims, material = material_with(DRAFT)
-    assert try_proposals(DRAFT, [removal], [], material) == []
+    assert try_proposals(DRAFT, [removal], material) == []
     text = write(DraftText(DRAFT).apply(claims, [removal], MATERIAL.registry)).text
     assert "512 MB" not in text
     assert OTHER not in text
@@ -749,6 +711,6 @@ def test_a_correction_passes_the_judge_of_drafts(by_model: bool) -> None:
         proposal = Proposal(number=0, action=CorrectionAction.CORRECT, text=pair.claim, evidence_ids=["ev-1"])
         drafted = extract_claims(f"{pair.claim} [ev-1]\n", material)
         answers = perfect_answers(drafted, pair) if by_model else {}
-        chosen = choose_corrections(claims, try_proposals(draft, [proposal], [], material), answers, material)
+        chosen = choose_corrections(claims, try_proposals(draft, [proposal], material), answers, material)
         passes = all(each.verdict is Verdict.SUPPORTED for each in conclude(drafted, answers))
         assert (chosen.proposals[0].action is CorrectionAction.CORRECT) is passes, pair.claim

@@ -16,7 +16,15 @@ from activities.roles.claim_checking import (
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
-from contracts.checking import AskedClaim, ClaimPlace, DoubtfulClaim, ShownPassage
+from contracts.checking import (
+    AskedClaim,
+    ClaimAnswer,
+    ClaimPlace,
+    DoubtfulClaim,
+    QuotePlace,
+    ShownPassage,
+    ShownSection,
+)
 from contracts.checking_roles import CHECKER, CORRECTOR, CheckerResult, CheckInput, CorrectInput
 from contracts.evidence import Verdict
 from contracts.outcome import Guidance, Usage
@@ -189,6 +197,61 @@ def test_a_verdict_names_a_passage_for_each_part() -> None:
     for verdict in given["verdicts"]:
         verdict["quotes"] = [*("It holds 128 MB"[:end] for end in range(9, 15)), "The store runs every"]
     assert answer_of(json.dumps(given), [claim]).answers[0].evidence_ids[-1] == "ev-2"
+
+
+SECTION = ShownSection(
+    id="s-0123456789",
+    source_id="src-1",
+    start=40,
+    title="Manual § Cache",
+    text="The cache has one size.\n\nIt holds 128 MB by default, in every build.",
+)
+
+
+def second_look(verdict: str, quotes: list[str], lacking: list[str]) -> ClaimAnswer:
+    """The answer about a statement that is shown with a section, beside one without, of which it names words."""
+    claim = CLAIMS[0].with_fields(sections=[SECTION.id])
+    request = request_of([claim, CLAIMS[1]]).with_fields(sections=[SECTION])
+    given = checking_work.believing(render_role(CHECKER, request, {}).prompt)["verdicts"]
+    for item in given:
+        if item["verdict"] == "supported":
+            item |= {"verdict": verdict, "quotes": quotes, "lacking": lacking}
+    draft, _ = answers.answer_of(
+        CHECKER,
+        ChatReply(
+            text=json.dumps({"verdicts": given}), tool_input=None, stop_reason="end_turn", model="m", usage=Usage()
+        ),
+    )
+    return ground_verdicts(RoleWork(CHECKER, request, draft, {}, EngineKind.MODEL)).answers[0]
+
+
+def test_a_statement_names_the_section_that_is_shown_with_it() -> None:
+    """The section stands once, as data, with its paragraphs; a statement that has none names none."""
+    request = request_of([CLAIMS[0].with_fields(sections=[SECTION.id]), CLAIMS[1]]).with_fields(sections=[SECTION])
+    prompt = render_role(CHECKER, request, {}).prompt
+    assert list(checking_work.sections_of(prompt).values()) == [SECTION.text.split("\n\n")]
+    first, second = [one for one in checking_work.statements_of(prompt) if one.text not in CONTROL_TEXTS]
+    assert first.passages[1:] == SECTION.text.split("\n\n")
+    assert len(second.passages) == 1
+    assert "<section" not in prompt_of()
+
+
+def test_words_of_a_section_support_a_statement_at_their_place() -> None:
+    """They have no id, since the whole section is no citation; a quote of a passage leads to the passage."""
+    quotes = ["It holds 128 MB by default", "By default the cache has a size"]
+    answer = second_look("supported", quotes, [])
+    assert answer.verdict is Verdict.SUPPORTED
+    assert answer.evidence_ids == [CLAIMS[0].passages[0].evidence_id]
+    (place,) = answer.places
+    start = SECTION.start + SECTION.text.index(quotes[0])
+    assert place == QuotePlace(source_id="src-1", start=start, end=start + len(quotes[0]))
+
+
+def test_what_is_supported_in_part_names_its_words_without_a_passage() -> None:
+    """They are words of the statement, as it has them; anything else is dropped, and no other verdict has any."""
+    answer = second_look("partial", ["It holds 128 MB by default"], ["the CACHE  holds", "and nothing else"])
+    assert answer.lacking == ["The cache holds"]
+    assert second_look("supported", ["It holds 128 MB by default"], ["The cache holds"]).lacking == []
 
 
 @pytest.mark.parametrize("count", [1, 16])

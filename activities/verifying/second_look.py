@@ -1,0 +1,274 @@
+"""A second look at the statements that would be marked: with whole sections of the pages that they cite.
+
+Passages are cut out of pages, and a mark was often wrong by what stands around them. All statements are asked about
+in one call, in which each section stands once; words that the checker quotes from a section become evidence.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from activities.reporting.claims import claim_id
+from activities.reporting.inputs import listing_above, table_start, term_place
+from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at, heading_offsets
+from activities.verifying.material import SCORES, Answers, Claims, Material, is_judged
+from contracts import checking
+from contracts.addresses import long_hash
+from contracts.checking import CorrectionAction
+from contracts.evidence import Evidence, Verdict
+from providers.text import sentence_spans
+from providers.verification.rules import find_code_names, find_differences
+
+LOOK_CHARACTERS: Final = 60_000
+"""Of the sections of a second look, all together: about 15,000 tokens."""
+CLAIM_CHARACTERS: Final = 12_000
+"""Of sections for each statement, where there are few."""
+WHOLE_CHARACTERS: Final = 14_000
+"""A page, or else a section, up to this length is shown whole, if there is room."""
+CHARACTERS_BEFORE: Final = 2_500
+CHARACTERS_AFTER: Final = 1_500
+"""Around a passage in a longer section, or if there is no room for all of it; to the ends of paragraphs."""
+AGAIN: Final = "again"
+
+
+@dataclass(frozen=True, order=True)
+class Stretch:
+    """`text[start:end]` of a source."""
+
+    source_id: str
+    start: int
+    end: int
+
+    def holds(self, other: "Stretch") -> bool:
+        """Return whether another stretch lies within this one."""
+        return self.source_id == other.source_id and self.start <= other.start and other.end <= self.end
+
+    def touches(self, other: "Stretch") -> bool:
+        """Return whether both overlap or are neighbours."""
+        return self.source_id == other.source_id and self.start <= other.end and other.start <= self.end
+
+
+def second_fingerprint(claim_fingerprint: str) -> str:
+    """Return the fingerprint under which a statement is asked about in a second look."""
+    return f"c-{long_hash(AGAIN, claim_fingerprint)}"
+
+
+def ask_again(doubtful: Sequence[checking.DoubtfulClaim], material: Material) -> checking.AskedEntry:
+    """Return the statements of a second look with sections of their pages, each once; empty if no text is loaded.
+
+    First what surrounds the passages that they cite, then the whole sections of these, then what surrounds the further
+    passages that may support them.
+    """
+    found = material.with_found(item for claim in doubtful for item in claim.found)
+    cited = [_places([passage.evidence_id for passage in claim.asked.passages], found) for claim in doubtful]
+    others = [_places([passage.evidence_id for passage in claim.others], found) for claim in doubtful]
+    texts = {key: found.text_of(key) for key in {place.source_id for row in (*cited, *others) for place in row}}
+    room = min(LOOK_CHARACTERS, CLAIM_CHARACTERS * len(doubtful))
+    wanted = [
+        *(_around(place, texts[place.source_id]) for place in _in_turn(cited)),
+        *(_section(place, texts[place.source_id]) for place in _in_turn(cited)),
+        *(_around(place, texts[place.source_id]) for place in _in_turn(others)),
+    ]
+    shown: list[Stretch] = []
+    for stretch in wanted:
+        shown = _with(shown, stretch, room)
+    sections = {stretch: _show(stretch, found) for stretch in sorted(shown)}
+    items = []
+    for claim, *rows in zip(doubtful, cited, others, strict=True):
+        own = [place for row in rows for place in row]
+        names = [section.id for stretch, section in sections.items() if any(map(stretch.holds, own))]
+        again = second_fingerprint(claim.asked.fingerprint)
+        near = [section for section in sections.values() if section.id in names]
+        remarks = _remaining_remarks(claim.asked, near, material)
+        items.append(claim.asked.with_fields(fingerprint=again, sections=names, remarks=remarks))
+    if not sections:
+        return checking.AskedEntry()
+    # A statement that several sections of the report make is asked about once.
+    distinct = {item.fingerprint: item for item in items}
+    return checking.AskedEntry(items=list(distinct.values()), sections=list(sections.values()))
+
+
+def _remaining_remarks(
+    asked: checking.AskedClaim, sections: Sequence[checking.ShownSection], material: Material
+) -> list[str]:
+    """Return the remarks of a first look about figures and names that the sections do not have either."""
+    texts = [passage.text for passage in asked.passages] + [section.text for section in sections]
+    titles = [passage.title for passage in asked.passages] + [section.title for section in sections]
+    about = [*titles, material.entry.query]
+    found = find_differences(asked.text, texts, about, material.entry.language)
+    found += find_code_names(asked.text, [*texts, *about])
+    reasons = {difference.reason for difference in found}
+    return [remark for remark in asked.remarks if remark in reasons]
+
+
+def _in_turn(rows: Sequence[Sequence[Stretch]]) -> Iterator[Stretch]:
+    """Yield the first place of each row, then the second of each, and so on."""
+    for number in range(max(map(len, rows), default=0)):
+        yield from (row[number] for row in rows if number < len(row))
+
+
+def _places(identities: Iterable[str], material: Material) -> list[Stretch]:
+    known = (material.passages[key][0] for key in dict.fromkeys(identities) if key in material.passages)
+    return [Stretch(item.source_id, item.start, item.end) for item in known]
+
+
+def _with(shown: Sequence[Stretch], added: Stretch, room: int) -> list[Stretch]:
+    """Return the stretches with another one, joined with those that it touches; unchanged without room for it."""
+    # Those shown never touch each other, so that what touches the new one is all that becomes one with it.
+    near = [stretch for stretch in shown if stretch.touches(added)]
+    joined = replace(
+        added,
+        start=min(stretch.start for stretch in [*near, added]),
+        end=max(stretch.end for stretch in [*near, added]),
+    )
+    more = [*(stretch for stretch in shown if stretch not in near), joined]
+    if sum(stretch.end - stretch.start for stretch in more) > room:
+        return list(shown)
+    return more
+
+
+def _bounds(place: Stretch, text: str) -> tuple[int, int]:
+    """Return the page where it is short, else the part between two headings in which a place lies."""
+    if len(text) <= WHOLE_CHARACTERS:
+        return 0, len(text)
+    offsets = [0, *heading_offsets(text), len(text)]
+    index = bisect_right(offsets, place.start) - 1
+    end = next((offset for offset in offsets[index + 1 :] if offset >= place.end), len(text))
+    return offsets[index], end
+
+
+def _section(place: Stretch, text: str) -> Stretch:
+    """Return the page or section of a place, with its parts if there is room, or else what surrounds the place."""
+    start, end = _bounds(place, text)
+    depth = _depth(text, start)
+    if depth:
+        below = [offset for offset in heading_offsets(text) if offset > start]
+        whole = next((offset for offset in below if _depth(text, offset) <= depth), len(text))
+        end = whole if end < whole and whole - start <= WHOLE_CHARACTERS else end
+    if end - start > WHOLE_CHARACTERS:
+        return _around(place, text)
+    return _trimmed(place.source_id, text, start, end)
+
+
+def _depth(text: str, offset: int) -> int:
+    """Return the level of the heading that begins at an offset; 0 if none does."""
+    line = text[offset : offset + 12].lstrip()
+    return len(line) - len(line.lstrip("#"))
+
+
+def _around(place: Stretch, text: str) -> Stretch:
+    """Return what surrounds a place in its section, from the beginning of a paragraph to the end of one.
+
+    It begins no later than the term of its definition, the head of its table and the beginning of its listing.
+    """
+    first, last = _bounds(place, text)
+    start = max(first, text.rfind("\n\n", 0, max(0, place.start - CHARACTERS_BEFORE)) + 1)
+    above = (term_place(text, place.start), table_start(text, place.start), listing_above(text, place.start))
+    start = max(first, min([start, *(offset for offset in above if offset is not None)]))
+    paragraph = text.find("\n\n", min(len(text), place.end + CHARACTERS_AFTER))
+    end = min(last, paragraph if paragraph >= 0 else last)
+    return _trimmed(place.source_id, text, start, max(end, place.end))
+
+
+def _trimmed(source_id: str, text: str, start: int, end: int) -> Stretch:
+    part = text[start:end]
+    return Stretch(source_id, start + len(part) - len(part.lstrip()), start + len(part.rstrip()))
+
+
+def _show(stretch: Stretch, material: Material) -> checking.ShownSection:
+    source = material.sources[stretch.source_id]
+    text = material.text_of(stretch.source_id)
+    heading = evidence_at(stretch.source_id, text, stretch.start, stretch.end).heading
+    return checking.ShownSection(
+        id=f"s-{long_hash(stretch.source_id, stretch.start, stretch.end)}",
+        source_id=stretch.source_id,
+        start=stretch.start,
+        title=" § ".join(dict.fromkeys(part for part in (source.title, heading) if part)),
+        text=text[stretch.start : stretch.end],
+        abstract_only=source.abstract_only,
+    )
+
+
+# --- what follows from it ---------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class SecondLook:
+    """What the answers of a second look change."""
+
+    proposals: list[checking.Proposal]
+    """Further citations, one per statement that gets any, in the order of the statements."""
+    corrections: list[checking.Correction]
+    """A record of each."""
+    answers: dict[str, checking.ClaimAnswer]
+    """The answers by the fingerprint of the statement in its new form."""
+    evidence: list[Evidence]
+    """Passages that the statements cite now, or that decide about them, and that the run did not have."""
+
+
+def adopt(claims: Claims, answers: Answers, material: Material) -> SecondLook:
+    """Return what a second look changes: verdicts, and citations of what the checker quoted for a statement.
+
+    An answer that supports a statement less than the first one counts only if a passage contradicts the statement.
+    """
+    proposals = []
+    corrections = []
+    adopted: dict[str, checking.ClaimAnswer] = {}
+    evidence: dict[str, Evidence] = {}
+    for number, claim in enumerate(claims):
+        answer = answers.get(second_fingerprint(claim.fingerprint))
+        first = answers.get(claim.fingerprint)
+        if answer is None or not is_judged(answer):
+            continue
+        before = first.verdict if first is not None else claim.ruled.verdict
+        if SCORES[answer.verdict] < SCORES[before] and answer.verdict is not Verdict.CONTRADICTED:
+            continue
+        quoted = [_to_evidence(place, claim, material) for place in answer.places]
+        evidence |= {item.id: item for item in quoted if item.id not in material.passages}
+        keys = [*answer.evidence_ids, *(item.id for item in quoted)]
+        used = [key for key in dict.fromkeys(keys) if key not in claim.evidence_ids]
+        cited = list(claim.evidence_ids)
+        if answer.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL):
+            cited += used
+        fingerprint = claim_id(claim.words, cited)
+        adopted[fingerprint] = answer.with_fields(fingerprint=fingerprint, is_second=True, evidence_ids=keys)
+        if len(cited) > len(claim.evidence_ids):
+            proposals.append(checking.Proposal(number=number, action=CorrectionAction.CITE, evidence_ids=cited))
+            corrections.append(
+                checking.Correction(
+                    claim_id=claim.id,
+                    section=claim.section,
+                    action=CorrectionAction.CITE,
+                    before=claim.text,
+                    after=claim.text,
+                    verdict=answer.verdict,
+                )
+            )
+    return SecondLook(proposals, corrections, adopted, list(evidence.values()))
+
+
+def _to_evidence(place: checking.QuotePlace, claim: checking.ExtractedClaim, material: Material) -> Evidence:
+    """Return the passage of the run in which a quote lies, one that the claim cites before others, or its sentences."""
+    known = [material.passages[key][0] for key in claim.evidence_ids if key in material.passages]
+    known += [item for item, _, _ in material.evidence.values()]
+    quote = Stretch(place.source_id, place.start, place.end)
+    around = (item for item in known if Stretch(item.source_id, item.start, item.end).holds(quote))
+    if (item := next(around, None)) is not None:
+        return item
+    text = material.text_of(place.source_id)
+    return evidence_at(place.source_id, text, *_whole_sentences(text, place.start, place.end))
+
+
+def _whole_sentences(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the place of the sentences, the item or the row that a quote is part of, within its lines."""
+    first = text.rfind("\n", 0, start) + 1
+    last = text.find("\n", end)
+    last = len(text) if last < 0 else last
+    spans = [(first + begin, first + stop) for begin, stop in sentence_spans(text[first:last])]
+    touched = [span for span in spans if span[0] < end and start < span[1]]
+    if not touched:
+        return start, end
+    begin = min(start, touched[0][0])
+    stop = max(end, begin + len(text[begin : touched[-1][1]].rstrip()))
+    if stop - begin > MAX_QUOTE_CHARACTERS:
+        return start, end
+    return begin, stop

@@ -1,0 +1,252 @@
+"""A second look at statements that would be marked: what it shows, and what follows from its answers."""
+
+from dataclasses import replace
+
+import pytest
+
+from activities.reporting.drafts import parse_draft
+from activities.reporting.inputs import show_passage
+from activities.reporting.tree import Block, write
+from activities.verifying import second_look
+from activities.verifying.corrections import cite_further, find_doubtful, to_plain_draft
+from activities.verifying.material import Answers, Material, conclude, extract_claims
+from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
+from contracts.addresses import digest
+from contracts.checking import (
+    AskedEntry,
+    CheckedSource,
+    ClaimAnswer,
+    ClaimsEntry,
+    CorrectionAction,
+    DoubtfulClaim,
+    ExtractedClaim,
+    QuotePlace,
+)
+from contracts.evidence import DocumentRef, Evidence, Verdict
+
+DELAY = "Feedback will be delayed by use of this feature, which can bloat the primary."
+TERMS = (
+    "# Settings\n\n## Standby\n\n`first_delay` (`integer`)\nThe first.\n\n`apply_delay` (`integer`)\nDelays the replay."
+)
+SHARED = "The limit is divided among all workers, so that their total load is the same."
+OTHER_PAGE = f"# Load\n\nWorkers have a limit of 200.\n\n{SHARED}\n\n" + "The harbour is open. " * 10
+LONG = (
+    TERMS + "\n\n" + "\n\n".join(f"Paragraph {number} of the standby. " * 4 for number in range(14)) + f"\n\n{DELAY}\n"
+)
+FAR = LONG + "\n## Elsewhere\n\n" + "\n\n".join("Ferries leave at noon. " * 9 for _ in range(80)) + "\n"
+SOURCES = {"src-1": FAR, "src-2": OTHER_PAGE}
+
+
+def evidence(identity: str, source_id: str, quote: str) -> Evidence:
+    """A passage of one of the pages."""
+    start = SOURCES[source_id].index(quote)
+    return Evidence(
+        id=identity, source_id=source_id, start=start, end=start + len(quote), quote_hash=digest(quote), heading=""
+    )
+
+
+PASSAGES = [evidence("ev-1", "src-1", DELAY), evidence("ev-2", "src-2", "Workers have a limit of 200.")]
+
+
+def drafted(markdown: str) -> tuple[str, list[ExtractedClaim], Material]:
+    """A draft with its claims, and a run that has read both pages."""
+    entry = ClaimsEntry(
+        draft=DocumentRef(hash=digest("draft")),
+        evidence=PASSAGES,
+        sources=[
+            CheckedSource(id=name, title=name, text=DocumentRef(hash=digest(text))) for name, text in SOURCES.items()
+        ],
+    )
+    material = Material(entry, {digest(text): text for text in SOURCES.values()}, by_model=True)
+    draft = to_plain_draft(markdown)
+    claims = extract_claims(draft, material)
+    return draft, claims, replace(material, entry=entry.with_fields(claims=claims))
+
+
+def judged(claims: list[ExtractedClaim], verdict: Verdict) -> dict[str, ClaimAnswer]:
+    """The same answer of a first check about each claim."""
+    return {claim.fingerprint: ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict) for claim in claims}
+
+
+def doubtful_of(markdown: str, verdict: Verdict = Verdict.PARTIAL) -> tuple[list[DoubtfulClaim], Material]:
+    """The doubtful claims of a draft."""
+    _, claims, material = drafted(markdown)
+    return find_doubtful(claims, conclude(claims, judged(claims, verdict)), material).items, material
+
+
+def asked(markdown: str) -> AskedEntry:
+    """What a second look at all statements of a draft shows."""
+    return ask_again(*doubtful_of(markdown))
+
+
+APPLY = "With apply_delay, feedback is delayed, which can bloat the primary [ev-1].\n"
+LOAD = "The limit is divided among the workers [ev-2].\n"
+
+
+def test_a_short_page_is_shown_whole_and_once() -> None:
+    """Two statements that cite one page name the same section, which is all of the page."""
+    shown = asked(f"{LOAD}\nThe total load of the workers is the same [ev-2].\n")
+    assert [section.text for section in shown.sections] == [OTHER_PAGE.strip()]
+    assert {tuple(item.sections) for item in shown.items} == {(shown.sections[0].id,)}
+
+
+def test_a_statement_made_twice_is_asked_about_once() -> None:
+    """A summary may say word for word what a section says, with the same citation."""
+    assert len(asked(f"{LOAD}\n## Load\n\n{LOAD}").items) == 1
+
+
+def test_a_remark_about_what_a_section_has_is_not_made_again() -> None:
+    """The first check was asked where the name is; the second sees it, and not the one that is nowhere."""
+    (item,) = asked("With `first_delay` and `no_delay`, feedback is delayed [ev-1].\n").items
+    assert [name for name in ("first_delay", "no_delay") if any(name in remark for remark in item.remarks)] == [
+        "no_delay"
+    ]
+
+
+def test_of_a_long_page_the_section_is_shown_with_the_term_above() -> None:
+    """A paragraph far below the term of its definition says "this feature"; nothing of another section is shown."""
+    assert len(FAR) > WHOLE_CHARACTERS
+    (section,) = [section for section in asked(APPLY).sections if section.source_id == "src-1"]
+    assert "`apply_delay` (`integer`)" in section.text
+    assert DELAY in section.text
+    assert "Ferries" not in section.text
+    assert FAR[section.start : section.start + len(section.text)] == section.text
+
+
+def test_a_passage_far_below_a_term_names_it() -> None:
+    """The checker of the first look sees after which term of a list the passage stands."""
+    assert "after the term `apply_delay`" in show_passage(PASSAGES[0], "Settings", FAR).title
+
+
+def test_a_second_look_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has no room is not shown; what surrounds the cited passages comes before whole sections."""
+    monkeypatch.setattr(second_look, "CLAIM_CHARACTERS", 4_500)
+    shown = asked(APPLY)
+    assert sum(len(section.text) for section in shown.sections) <= 4_500 < LOOK_CHARACTERS
+    assert any(DELAY in section.text for section in shown.sections)
+
+
+def place_of(source_id: str, quote: str) -> QuotePlace:
+    """The place of words in a page."""
+    start = SOURCES[source_id].index(quote)
+    return QuotePlace(source_id=source_id, start=start, end=start + len(quote))
+
+
+def adopted(
+    markdown: str, first: Verdict, second: Verdict, *places: QuotePlace, evidence_ids: tuple[str, ...] = ()
+) -> tuple[str, list[Verdict], Answers, Material]:
+    """The draft after a second look with this answer about its first statement, and the verdicts."""
+    draft, claims, material = drafted(markdown)
+    known = judged(claims, first)
+    again = second_fingerprint(claims[0].fingerprint)
+    known[again] = ClaimAnswer(
+        fingerprint=again, verdict=second, places=list(places), evidence_ids=list(evidence_ids), lacking=["half of it"]
+    )
+    look = adopt(claims, known, material)
+    chosen, corrected, _, text = cite_further(draft, material, look)
+    known |= chosen.answers
+    after = corrected.with_found(look.evidence)
+    return text, [each.verdict for each in conclude(corrected.entry.claims, known)], known, after
+
+
+def test_words_quoted_from_a_section_become_a_citation() -> None:
+    """The whole sentence around them is evidence of the run, the statement cites it, and no word changes."""
+    text, verdicts, _, after = adopted(
+        LOAD, Verdict.PARTIAL, Verdict.SUPPORTED, place_of("src-2", "is divided among all workers")
+    )
+    (new,) = [item for item in after.entry.evidence if item not in PASSAGES]
+    assert OTHER_PAGE[new.start : new.end] == SHARED
+    assert text == f"The limit is divided among the workers [ev-2][{new.id}].\n"
+    assert verdicts == [Verdict.SUPPORTED]
+
+
+def test_words_of_a_passage_that_the_run_has_are_cited_under_its_id() -> None:
+    """No second entry is made for a place that is evidence already."""
+    text, verdicts, _, after = adopted(
+        APPLY, Verdict.UNSUPPORTED, Verdict.SUPPORTED, place_of("src-2", "a limit of 200")
+    )
+    assert after.entry.evidence == PASSAGES
+    assert text.endswith("[ev-1][ev-2].\n")
+    assert verdicts == [Verdict.SUPPORTED]
+
+
+def test_what_is_supported_without_a_further_passage_loses_its_mark() -> None:
+    """The checker that saw the whole section is believed, and the text stays as it is."""
+    text, verdicts, _, _ = adopted(LOAD, Verdict.PARTIAL, Verdict.SUPPORTED, evidence_ids=("ev-2",))
+    assert text == LOAD
+    assert verdicts == [Verdict.SUPPORTED]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "counts"),
+    [
+        (Verdict.PARTIAL, Verdict.PARTIAL, Verdict.PARTIAL),
+        (Verdict.PARTIAL, Verdict.UNSUPPORTED, Verdict.PARTIAL),
+        (Verdict.PARTIAL, Verdict.CONTRADICTED, Verdict.CONTRADICTED),
+        (Verdict.UNSUPPORTED, Verdict.PARTIAL, Verdict.PARTIAL),
+        (Verdict.UNSUPPORTED, Verdict.UNVERIFIED, Verdict.UNSUPPORTED),
+    ],
+)
+def test_a_second_look_lowers_nothing_that_no_passage_contradicts(
+    first: Verdict, second: Verdict, counts: Verdict
+) -> None:
+    """What a part of the passages supported stays supported in part."""
+    _, verdicts, _, _ = adopted(LOAD, first, second)
+    assert verdicts == [counts]
+
+
+def test_the_words_without_a_passage_are_data() -> None:
+    """A statement supported in part names them, and its corrector gets the passages that decided."""
+    _, _, known, after = adopted(
+        LOAD, Verdict.UNSUPPORTED, Verdict.PARTIAL, place_of("src-1", "The first."), evidence_ids=("ev-2",)
+    )
+    claims = after.entry.claims
+    verdicts = conclude(claims, known)
+    assert verdicts[0].lacking == ["half of it"]
+    (item,) = find_doubtful(claims, verdicts, after, known).items
+    assert (item.lacking, item.others) == (["half of it"], [])
+    assert len(item.asked.passages) == 2
+
+
+def test_what_contradicts_a_statement_is_shown_to_its_corrector_and_not_cited() -> None:
+    """A citation says that a passage supports the statement."""
+    text, _, known, after = adopted(LOAD, Verdict.PARTIAL, Verdict.CONTRADICTED, place_of("src-1", "The first."))
+    assert text == LOAD
+    claims = after.entry.claims
+    (item,) = find_doubtful(claims, conclude(claims, known), after, known).items
+    assert [each.quote for each in item.others] == ["The first."]
+    assert [each.id for each in item.found] == [item.others[0].evidence_id]
+
+
+ROWS = "| Store | Memory | Choice | Source |\n|---|---|---|---|\n| Main | 128 MB | over Redis | [ev-1] |\n"
+
+
+def test_a_cell_gets_a_further_citation_and_its_neighbours_keep_theirs() -> None:
+    """The citation goes into the cell that has the citations of its row; one that shared them is cited by itself."""
+    draft, claims, material = drafted(ROWS)
+    known = judged(claims, Verdict.PARTIAL)
+    number = next(index for index, claim in enumerate(claims) if claim.text == "over Redis")
+    again = second_fingerprint(claims[number].fingerprint)
+    known[again] = ClaimAnswer(fingerprint=again, verdict=Verdict.SUPPORTED, evidence_ids=["ev-2"])
+    look = adopt(claims, known, material)
+    assert [each.action for each in look.corrections] == [CorrectionAction.CITE]
+    _, corrected, _, text = cite_further(draft, material, look)
+    (table,) = parse_draft(text)
+    cells = [write([Block("paragraph", (cell,))]).text.strip() for cell in table.rows[1]]
+    assert cells == ["Main", "128 MB [ev-1]", "over Redis", "[ev-1][ev-2]"]
+    assert conclude(corrected.entry.claims, known | look.answers)[number].verdict is Verdict.SUPPORTED
+
+
+TABLE = (
+    "# Views\n\nTable 4. Columns of the view\n\n| Column | Meaning |\n| --- | --- |\n| one | " + "long " * 40 + "|\n"
+)
+
+
+def test_a_row_is_shown_with_the_name_of_its_table() -> None:
+    """What a column is a column of stands above the table."""
+    page = f"{TABLE}| cycles | Number of completed cycles. |\n"
+    start = page.index("| cycles")
+    item = Evidence(id="ev-9", source_id="s", start=start, end=len(page) - 1, quote_hash="")
+    shown = show_passage(item, "Views", page)
+    assert shown.text.startswith("Table 4. Columns of the view | Column | Meaning |")
+    assert "long" not in shown.text
