@@ -24,9 +24,9 @@ from contracts.vocabulary import Tier
 
 PROPOSED_ACTIONS: Final = {
     "type": "string",
-    "enum": [action.value for action in CorrectionAction],
+    "enum": [action.value for action in CorrectionAction if action is not CorrectionAction.CITE],
 }
-"""What a corrector may propose; further citations are tried for every statement."""
+"""What a corrector may propose; further citations come from a second look."""
 JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
 
 

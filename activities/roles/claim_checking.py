@@ -188,7 +188,7 @@ def ground_corrections(
 
 def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
     unchanged = Proposal(number=claim.number)
-    # Further citations are tried for every statement, without a proposal.
+    # Further citations come from a second look, never from a proposal.
     if proposed is None or proposed.action in (CorrectionAction.KEEP, CorrectionAction.CITE):
         return unchanged
     reason = to_line(proposed.reason, REASON_CHARACTERS)

@@ -130,7 +130,7 @@ def test_what_a_run_cannot_do_is_not_asked_for() -> None:
     assert {key for key, schema in asked.items() if "follow_up_queries" in schema} == {(1, False), (1, True)}
     assert {key for key, schema in asked.items() if "read_further" in schema} == {(0, True), (1, True)}
     actions = json.loads(schema_text(CorrectorAnswer))["$defs"]["ProposedCorrection"]["properties"]["action"]["enum"]
-    assert actions == ["keep", "cite", "split", "soften", "correct", "remove"]
+    assert actions == ["keep", "split", "soften", "correct", "remove"]
 
 
 def test_a_refiner_may_state_one_gap_of_its_own_with_new_queries() -> None:
