@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.ceilings import BoundRequest, bind
 from activities.likely_use import LIMITS_ADVICE, likely_run, likely_source, limits_too_low, run_without_gaps
 from contracts import failures, presets
+from contracts.ceilings import Ceilings
 from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, strategy_problems
 from contracts.protected_sources import resolve_protected_sources
@@ -85,6 +87,8 @@ class ResearchConfiguration:
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)
     """The operator's presets, by strategy and depth; the documented ones apply otherwise."""
+    ceilings: Ceilings = field(default_factory=Ceilings)
+    """What requests may ask for at most."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Returns true if the namespace has our search attributes."""
     browser_host: str | None = None
@@ -122,10 +126,15 @@ def resolve(
     """Resolve a request. Raises `RunRefused`."""
     if lines := strategy_problems(request, request.strategy):
         raise RunRefused("\n".join(lines))
+    requested = _named_settings(request)
+    bound = bind(request, configuration.ceilings)
+    if bound.problems:
+        raise RunRefused("\n".join(bound.problems))
+    request = bound.request
     engine = _engine(request, configuration)
     candidates = {}
     if engine is EngineKind.MODEL:
-        candidates = _candidates(request, configuration)
+        candidates = _candidates(bound, configuration)
         _check_summarizers(configuration)
     models = {tier: names[0] for tier, names in candidates.items()}
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
@@ -134,6 +143,7 @@ def resolve(
     changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
     strategy = declaration(request.strategy)
     search = configuration.search.model_copy(update=changes)
+    search = search.with_fields(domains_deny=[*search.domains_deny, *bound.ceiling.domains_deny])
     providers = _providers(request, corpus, configuration, search.source_types)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
@@ -149,10 +159,11 @@ def resolve(
     resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
-        requested=_named_settings(request),
+        requested=requested,
         language=detect_language(request.query),
         depth=depth,
-        choices=choices,
+        choices=bound.choices(choices),
+        ceiling=bound.ceiling.words(),
         engine=engine,
         models=models,
         model_host=host,
@@ -164,7 +175,8 @@ def resolve(
         corpus=corpus,
         protected_sources=protected,
         web=web,
-        limits=limits,
+        limits=bound.limits(limits),
+        cuts=bound.cuts,
         gates=gates,
         approval_waived=strategy.gates.requires_approval and not gates.requires_approval,
         hook=_hook(request, configuration),
@@ -219,8 +231,10 @@ def resolve_again(
         requested=requested,
     )
     if resolved.depth is stored.depth:
-        limits = presets.effective_limits(stored.limits, request.limits)
-        resolved = resolved.with_fields(limits=limits, choices=stored.choices)
+        bound = bind(full, configuration.ceilings)
+        limits = bound.limits(presets.effective_limits(stored.limits, request.limits))
+        cuts = list(dict.fromkeys([*resolved.cuts, *bound.cuts]))
+        resolved = resolved.with_fields(limits=limits, choices=bound.choices(stored.choices), cuts=cuts)
     return with_estimate(resolved, configuration)
 
 
@@ -300,15 +314,23 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
     return EngineKind.EXTRACTIVE
 
 
-def _candidates(request: ResearchRequest, configuration: ResearchConfiguration) -> Candidates:
-    """Return models by tier: the requested one, then the configured ones."""
-    named = request.models.model_dump(exclude_none=True)
+def _candidates(bound: BoundRequest, configuration: ResearchConfiguration) -> Candidates:
+    """Return models by tier: the requested one, then the configured ones. Raises `RunRefused` if none is allowed."""
+    named = bound.request.models.model_dump(exclude_none=True)
+    allowed = bound.ceiling.models
     default = next(iter(configuration.models.values()))[:1]
+    others = [name for names in configuration.models.values() for name in names]
     candidates = {}
     for tier in Tier:
         names = configuration.models.get(tier.value, default)
         if tier.value in named:
             names = [named[tier.value], *names]
+        if allowed is not None:
+            # A tier without an allowed model has those of the others.
+            names = [name for name in names if name in allowed] or [name for name in others if name in allowed]
+        if not names:
+            remedy = f"name one of {', '.join(allowed or ())}"
+            raise RunRefused(f"models.{tier}: no allowed model (the operator's {bound.places['models']}): {remedy}")
         candidates[tier.value] = list(dict.fromkeys(names))
     return candidates
 

@@ -69,6 +69,7 @@ class AgentShare(Contract):
     model_calls: int | None = None
     tokens: int | None = None
     cost_usd: float | None = None
+    searches: int | None = None
 
 
 class Ledger(Contract):

@@ -63,6 +63,9 @@ TRANSIENT: Final = frozenset(
 )
 """Transient failures. A workflow sees one only after the call's time is used up, so it means an outage."""
 
+SEARCH_LIMIT: Final = "search_limit"
+"""The run has made all searches that its limit allows; nothing was asked."""
+
 EXPLANATIONS: Final[Mapping[str, str]] = {
     INVALID_MODEL_OUTPUT: Message("failure_unusable"),
     ANSWER_CUT: Message("failure_cut"),
@@ -73,6 +76,7 @@ EXPLANATIONS: Final[Mapping[str, str]] = {
     SEARCH_REJECTED: Message("failure_search_refused"),
     SEARCH_NOT_CONFIGURED: Message("failure_search_settings"),
     CORPUS_UNAVAILABLE: Message("failure_corpus"),
+    SEARCH_LIMIT: Message("searches_used_up"),
     RATE_LIMITED: Message("failure_busy"),
     WORKER_LOST: Message("failure_workers"),
     INPUT_UNPROCESSABLE: Message("failure_text"),

@@ -127,6 +127,12 @@ class Constraints(RequestPart):
     """The last `day`, `week`, `month` or `year`, or `FROM..TO` in ISO dates; without `TO`, until today."""
 
 
+MAX_TOKENS: Final = 10_000_000_000
+"""Most tokens that a request may name: more than the largest run can use."""
+MAX_USD: Final = 1_000_000.0
+"""Most US dollars that a request may name."""
+
+
 class Limits(RequestPart):
     """Hard limits of a run; None means: the preset."""
 
@@ -144,8 +150,10 @@ class Limits(RequestPart):
     max_parallel_reads: int | None = Field(default=None, ge=1, le=200)
     deadline_seconds: float | None = Field(default=None, ge=1, le=86_400)
     max_model_calls: int | None = Field(default=None, ge=0, le=10_000)
-    max_tokens: int | None = Field(default=None, ge=0)
-    max_cost_usd: float | None = Field(default=None, ge=0)
+    max_tokens: int | None = Field(default=None, ge=0, le=MAX_TOKENS)
+    max_cost_usd: float | None = Field(default=None, ge=0, le=MAX_USD)
+    max_searches: int | None = Field(default=None, ge=1, le=10_000)
+    """Searches of all providers together; those of a thread's own sources do not count."""
     min_steps: int | None = Field(default=None, ge=1, le=50)
     max_steps: int | None = Field(default=None, ge=1, le=50)
     max_searches_per_step: int | None = Field(default=None, ge=1, le=20)

@@ -84,6 +84,7 @@ class EffectiveLimits(Contract):
     max_model_calls: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
+    max_searches: int | None = None
     max_wait_seconds: float = 259_200.0
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
@@ -295,6 +296,10 @@ class ResolvedResearch(SharedSettings):
     """URLs that are read first and never dropped, in the form that hits have."""
     web: bool = False
     limits: EffectiveLimits
+    ceiling: str = ""
+    """What the operator allows requests of its tenant at most, in one line; empty: there is no ceiling."""
+    cuts: list[Text] = []
+    """What the ceiling or the day's money made smaller than the request or its preset has it."""
     gates: Gates
     approval_waived: bool = False
     """True if the request waives the plan approval that its strategy requires."""
@@ -321,6 +326,11 @@ class ResolvedResearch(SharedSettings):
     """Expected usage, as estimated by the workers; None for a run without paid calls."""
     advice: list[str] = []
     """Settings that would improve the run, one line each."""
+
+    @property
+    def ceiling_lines(self) -> list[str]:
+        """Return the operator's ceiling, and what it made smaller, one line each; none without a ceiling."""
+        return [*([f"ceiling: {self.ceiling}"] if self.ceiling else []), *self.cuts]
 
     @property
     def one_collection(self) -> bool:

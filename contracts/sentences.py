@@ -291,6 +291,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "provider_model_missing": "needs a model endpoint that searches the web: set {key} and {model}, without {address}",
     "provider_not_needed": "not needed: {name} searches the web",
     "listed": "{first}, {rest}",
+    "searches_used_up": "the limit of searches was reached",
+    "cut_to_ceiling": "{setting}: {allowed} in place of {asked}, as the operator allows no more",
     "provider_unconfigured": "the workers that search are not configured for it: see `research doctor`",
 }
 """Sentences in English by id. A sentence that ends with a full stop begins with a capital letter when it is shown."""

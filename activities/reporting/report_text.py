@@ -309,6 +309,8 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
     if any(wishes) and writer_engine(inputs.state.accounts.engine_by_role) is not EngineKind.MODEL:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
+    if resolved.cuts:
+        yield _fact(say, "cuts", [say.translated(note) for note in resolved.cuts])
     if resolved.approval_waived:
         yield _fact(say, "approval")
     objections = inputs.state.work.plan.objections

@@ -32,7 +32,7 @@ class StartedRun(Answer):
     likely_usd: float | None = Field(description="likely cost in US dollars; null if unknown, 0 without paid calls")
     likely_minutes: float
     max_cost_usd: float | None = Field(description="the cost at which the run ends, in US dollars; null without a cap")
-    advice: list[str] = Field(description="settings of the operator that would improve the run")
+    advice: list[str] = Field(description="what the operator allows, and settings that would improve the run")
     next: str = Field(description="what to call next")
 
     def with_end(self, following: str) -> Self:

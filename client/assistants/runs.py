@@ -130,7 +130,7 @@ def _started(resolved: ResolvedResearch, research_id: str, cap: float | None) ->
         likely_usd=0.0 if estimate is None else estimate.likely_usd,
         likely_minutes=0.0 if estimate is None else estimate.likely_minutes,
         max_cost_usd=cap,
-        advice=resolved.advice,
+        advice=[*resolved.ceiling_lines, *resolved.advice],
         next=f'call research_status with research_id "{research_id}": it waits for news.{later}',
     )
 

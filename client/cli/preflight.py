@@ -41,7 +41,9 @@ LISTS: Final = (
     *("search.providers", "search.source_types", "search.domains_allow", "search.domains_deny"),
 )
 """Request paths whose value may be a comma-separated list."""
-EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice", "estimate"}
+EFFECTIVE: Final = frozenset(
+    "engine models providers search web limits ceiling cuts gates egress advice estimate".split()
+)
 """Fields of a resolution that depend on the configuration."""
 PROBE_SECONDS: Final = 2.5
 IDENTITY: Final = re.compile(r"\w+-(?P<pid>\d+)@(?P<host>[^/]*)/.*")
@@ -174,7 +176,7 @@ async def preflight(
     else:
         notices = settings.notices()
     if options.dry_run and options.as_json:
-        effective = resolved.model_dump(mode="json", include=EFFECTIVE)
+        effective = resolved.model_dump(mode="json", include=set(EFFECTIVE))
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
     elif options.dry_run or not options.quiet:
         for line in [*_lines(resolved), *notices, *warnings]:
@@ -191,6 +193,7 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
     limits = highest_limits([resolved.limits, *resolved.choices.values()])
     text = limits_text(limits, paid=estimate is not None and bool(estimate.likely_usd))
     lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{text}")
+    lines += resolved.ceiling_lines
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice]
 

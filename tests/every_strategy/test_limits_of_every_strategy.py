@@ -52,6 +52,7 @@ HELD: dict[str, Callable[[Trial], float]] = {
     "max_sub_queries": lambda trial: (
         sum(node.origin == "plan" for node in trial.state.work.plan.sub_queries) if not steps(trial) else 1
     ),
+    "max_searches": lambda trial: trial.state.accounts.usage.searches,
     "max_sources": lambda trial: len(trial.state.evidence.readable_sources()),
     "max_sources_per_query": lambda trial: (
         len(trial.state.evidence.readable_sources()) / len(trial.state.work.plan.sub_queries)

@@ -264,9 +264,15 @@ class Searching:
         text = self._wording(query, provider, source_type)
         if not text:
             return Answers(errors={provider: "refused_private"})
+        most = self._resolved.limits.max_searches
+        is_counted = provider != EARLIER_PROVIDER  # nothing is asked of anybody
+        if is_counted and most is not None and run.state.accounts.usage.searches + run.searches_under_way >= most:
+            run.degrade(failures.EXPLANATIONS[failures.SEARCH_LIMIT])
+            return Answers(errors={provider: failures.SEARCH_LIMIT})
         request = self._request(query, provider, source_type).with_fields(text=text, patience_seconds=patience)
         remaining = run.clock.remaining_work_seconds()
         options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
+        run.searches_under_way += is_counted
         try:
             response = await run.host.execute(activities.SEARCH, request, options)
         except ActivityError as error:
@@ -278,8 +284,10 @@ class Searching:
                 asked=[query_record(query, provider, found=None, source_type=source_type.value)],
                 failures=[(provider, error)],
             )
+        finally:
+            run.searches_under_way -= is_counted
         run.state.evidence.note_entry(response.entry)
-        if provider != EARLIER_PROVIDER:  # nothing is asked of anybody
+        if is_counted:
             usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
             account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
         if response.entry is not None:

@@ -119,6 +119,7 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
         max_model_calls=share.model_calls,
         max_tokens=share.tokens,
         max_cost_usd=share.cost_usd,
+        max_searches=share.searches,
     )
 
 
@@ -180,6 +181,7 @@ def divide_shares(left: AgentShare, number: int) -> list[AgentShare]:
             model_calls=None if left.model_calls is None else part(left.model_calls, index),
             tokens=None if left.tokens is None else left.tokens // number,
             cost_usd=None if left.cost_usd is None else left.cost_usd / number,
+            searches=None if left.searches is None else part(left.searches, index),
         )
         for index in range(number)
     ]

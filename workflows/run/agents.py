@@ -279,6 +279,7 @@ class Agents:
             model_calls=_remaining(limits.max_model_calls, used.model_calls + reserved.calls),
             tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - reserved.cost_usd),
+            searches=_remaining(limits.max_searches, used.searches + self._searches_shared_out()),
         )
         count = len(fresh)
         if run.resolved.engine is EngineKind.MODEL:
@@ -292,6 +293,12 @@ class Agents:
         if count == len(fresh):
             return at_once
         return min(at_once, count)
+
+    def _searches_shared_out(self) -> int:
+        """Return the searches that agents at work may still make."""
+        records = self._run.state.work.agents
+        shares = [record.share for record in records if record.share and record.status is AgentStatus.RUNNING]
+        return sum(share.searches or 0 for share in shares)
 
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""

@@ -130,6 +130,7 @@ class ResearchRun(RunContext):
         self.checkpoints = Checkpoints(self, stored)
         self.budget = RunBudget(self)
         self.agents = Agents(self, self.budget, self.checkpoints)
+        self.searches_under_way = 0
         self._summaries: dict[str, str] = {}
         """Order key → entry hash of the summary; empty if no model made one."""
 
