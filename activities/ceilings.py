@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from contracts.ceilings import DEPTHS, NUMBERS, Ceiling, Ceilings
 from contracts.presets import effective_depth, effective_limits
 from contracts.request import Depth, Limits, ResearchRequest
-from contracts.resolved import EffectiveLimits
+from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.sentences import Message
+from contracts.texts import plural
+from providers.shared.day_budget import MoneyLeft
 
 REMEDY = "name less, or leave it out"
 
@@ -114,6 +116,36 @@ def _bind_names(bound: BoundRequest) -> None:
         remedy = f"choose {' or '.join(ceiling.models)}"
         bound.refuse(f"models.{tier}", f"{model} is not allowed", "models", remedy)
     bound.request = request
+
+
+def cap_cost(resolved: ResolvedResearch, usd: float) -> ResolvedResearch:
+    """Return a run that may cost so many US dollars at most, as no more of the day's money is left."""
+
+    def capped(limits: EffectiveLimits) -> EffectiveLimits:
+        lower = usd if limits.max_cost_usd is None else min(limits.max_cost_usd, usd)
+        return limits.with_fields(max_cost_usd=lower)
+
+    asked = resolved.limits.max_cost_usd
+    before = "-" if asked is None else _shown(asked)
+    note = Message("cut_to_budget", setting="limits.max_cost_usd", asked=before, allowed=_shown(usd))
+    return resolved.with_fields(
+        limits=capped(resolved.limits),
+        choices={name: capped(limits) for name, limits in resolved.choices.items()},
+        cuts=[*resolved.cuts, note],
+    )
+
+
+def no_money_left(money: MoneyLeft, usd: float | None) -> str:
+    """Return why a run that may cost `usd` is refused: the budget, what is left of it, and when it returns."""
+    cost = "has no limit of cost" if usd is None else f"may cost {usd:.2f} US dollars"
+    reserved = f", {money.reserved:.2f} reserved by {plural(money.runs, 'run')}" if money.runs else ""
+    limit = money.limit or 0.0
+    minutes = int(money.returns_in // 60)
+    return (
+        f"budget: this run {cost}, and {money.left:.2f} of {limit:.2f} are left today (the operator's "
+        f"{money.place}; {money.spent:.2f} spent{reserved}): name at most that in limits.max_cost_usd, or start it "
+        f"again after 00:00 UTC, in {minutes // 60} h {minutes % 60} min"
+    )
 
 
 def _rank(depth: Depth) -> int:

@@ -1,7 +1,7 @@
 """Paid calls through the call store: no answered call is paid for again, and no call in flight is made twice."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,6 +18,9 @@ from providers.shared.shared_value import running
 LEASE_SECONDS: Final = 12.0  # below the heartbeat timeout of 15 s, after which the server starts the next attempt
 RENEW_SECONDS: Final = 4.0
 
+Charge = Callable[[str, str, float], Coroutine[Any, Any, None]]
+"""Counts US dollars of a run (id and tenant) against its day. Raises `ProviderError`."""
+
 log = structlog.get_logger()
 
 
@@ -26,6 +29,8 @@ class CallJournal:
     """Makes paid calls under a lease, and stores each answer before returning it."""
 
     calls: CallStore
+    charge: Charge | None = None
+    """Counts the US dollars of a paid call of a run and its tenant; None: nobody counts them."""
     renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
@@ -62,6 +67,7 @@ class CallJournal:
             answer = await engine.answer(task)
         except AnswerUnusable as error:
             await self._write(lease, task, error)
+            await count_cost(self.charge, task.input.research_id, task.input.tenant, error.usage)
             raise
         except BaseException:
             try:
@@ -71,6 +77,7 @@ class CallJournal:
             raise
         if not await self._write(lease, task, answer):
             answer.warnings.append("the answer could not be stored: a lost attempt would pay for it again")
+        await count_cost(self.charge, task.input.research_id, task.input.tenant, answer.usage)
         return answer
 
     async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
@@ -91,6 +98,16 @@ class CallJournal:
             except ProviderError as error:
                 # Let the paid call finish: abandoning it would certainly lose the answer.
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)
+
+
+async def count_cost(charge: Charge | None, research_id: str, tenant: str, usage: Usage) -> None:
+    """Count what a paid call of a run has cost, if anybody counts it; a failure of the store is logged."""
+    if charge is None or not usage.known_cost_usd:
+        return
+    try:
+        await _finish(charge(research_id, tenant, usage.known_cost_usd))
+    except ProviderError as error:
+        log.warning("budget.call_not_counted", error=type(error).__name__)
 
 
 async def _finish(work: Coroutine[Any, Any, None]) -> None:

@@ -11,6 +11,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
+from activities.ceilings import cap_cost, no_money_left
 from activities.failures import RECORDS, attempt
 from activities.preparation import (
     ResearchConfiguration,
@@ -19,9 +20,10 @@ from activities.preparation import (
     resolve,
     resolve_again,
     settings_schema,
+    with_estimate,
 )
 from activities.searching import sources_to_offer
-from contracts import activities, failures, messages
+from contracts import activities, failures, messages, presets
 from contracts.agents import PrepareAgentRequest
 from contracts.canary import without_canary
 from contracts.evidence import DocumentRef, SearchHit, source_document
@@ -35,9 +37,10 @@ from contracts.state import ResearchState, WorkState
 from contracts.state_changes import apply_change, json_digest, unpack_json
 from contracts.strategies import declaration, list_selectable
 from contracts.texts import shorten
-from contracts.vocabulary import EngineKind, Outcome, RunStatus
+from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
+from providers.shared.day_budget import DayBudget
 from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
@@ -58,6 +61,7 @@ class RecordsActivities:
     sessions: SessionStore
     notebooks: Notebooks
     queue: RunQueue
+    budget: DayBudget | None = None
 
     @activity.defn(name=activities.PREPARE_RESEARCH.name)
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
@@ -133,6 +137,9 @@ class RecordsActivities:
         if request.closed or request.yields_turn:
             with suppress(ProviderError):  # the queue finds the ended run by itself
                 await self.queue.release(request.research_id)
+        if request.closed and self.budget is not None:
+            with suppress(ProviderError):  # the next run that lacks money finds it by itself
+                await self.budget.release(request.research_id)
 
     @activity.defn(name=activities.READ_DOCUMENT.name)
     async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:
@@ -154,6 +161,7 @@ class RecordsActivities:
             followed = await self._follow_up(resolved, parsed.follow_up_of)
         corpus = await self._with_closest_titles(resolved)
         resolved = resolved.with_fields(follow_up=followed, canary=await self._canary(resolved), corpus=corpus)
+        resolved = await self._with_money(resolved, 0.0)
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
     async def _load_run(self, research_id: str, parsed: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
@@ -186,12 +194,34 @@ class RecordsActivities:
         finished = (
             not parsed.refresh and state.work.result is not None and state.work.result.outcome is Outcome.COMPLETED
         )
+        if not finished:
+            renewed = parsed.refresh and (state.work.refresh is None or state.work.ending is not None)
+            resolved = await self._with_money(resolved, 0.0 if renewed else state.accounts.usage.known_cost_usd)
         return messages.Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
             stored_result=state.work.result if finished else None,
             resolved_entry=await self.notebooks.write(resolved),
         )
+
+    async def _with_money(self, resolved: ResolvedResearch, spent: float) -> ResolvedResearch:
+        """Reserve what a run may still cost, less the `spent` US dollars; return it with what it got.
+
+        Raises `RunRefused` if the day's money does not suffice, and the errors of the store.
+        """
+        if self.budget is None:
+            return resolved
+        cap = presets.highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
+        usd = None if cap is None else max(0.0, cap - spent)
+        if resolved.estimate is None:
+            usd = 0.0  # it makes no paid call
+        cuts = self.configuration.ceilings.beyond == "cut"
+        granted, lacking = await self.budget.reserve(resolved.research_id, resolved.tenant, usd, cuts=cuts)
+        if lacking is None:
+            return resolved
+        if granted is None:
+            raise RunRefused(no_money_left(lacking, usd), StopReason.BUDGET_COST)
+        return with_estimate(cap_cost(resolved, granted + spent), self.configuration)
 
     async def _require_refreshable(self, state: ResearchState, resolved: ResolvedResearch) -> None:
         """Raise `RunRefused` unless the strategy updates its reports and the run has one to compare with."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from temporalio import activity
 
 from activities.failures import SEARCHING, attempt, check_permission, send_heartbeats
+from activities.journal import Charge, count_cost
 from contracts import activities
 from contracts.evidence import DocumentRef, SearchHit, SectionHint, Source
 from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
@@ -49,6 +50,8 @@ class SearchingActivities:
     check: CheckProviders
     notebooks: Notebooks
     content: ContentStore
+    charge: Charge | None = None
+    """Counts the US dollars of a search of a run and its tenant; None: nobody counts them."""
 
     @activity.defn(name=activities.CHECK_PROVIDERS.name)
     async def check_providers(self, request: CheckProvidersRequest) -> dict[str, Text]:
@@ -72,7 +75,10 @@ class SearchingActivities:
             provider = self.providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            response = await self._store_hits(request, await provider.search(request))
+            found = await provider.search(request)
+            cost = Usage(cost_usd=found.cost_usd).plus(history.usage)
+            await count_cost(self.charge, request.research_id, request.tenant, cost)
+            response = await self._store_hits(request, found)
             if history.usage == Usage():
                 return response
             return response.with_fields(spent_before=history.usage)

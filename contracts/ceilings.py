@@ -1,7 +1,7 @@
 """What an operator allows requests at most: of everybody, and of one tenant."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -80,3 +80,19 @@ class Ceilings(CheckedModel):
             name: f"limits.tenants.{tenant}.{name}" if name in own else f"limits.ceiling.{name}"
             for name in Ceiling.model_fields
         }
+
+
+class Budgets(CheckedModel):
+    """`[budgets]`: US dollars that runs may cost on a day (UTC); a run reserves its cost limit when it starts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    usd_per_day: float | None = Field(default=None, ge=0, le=MAX_USD)
+    """Of all tenants together; None: no budget."""
+    tenants: dict[Name, Annotated[float, Field(ge=0, le=MAX_USD)]] = {}
+    """By tenant, within that of all."""
+
+    @property
+    def is_set(self) -> bool:
+        """Return true if there is a budget."""
+        return self.usd_per_day is not None or bool(self.tenants)

@@ -292,6 +292,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "provider_not_needed": "not needed: {name} searches the web",
     "listed": "{first}, {rest}",
     "searches_used_up": "the limit of searches was reached",
+    "cut_to_budget": "{setting}: {allowed} in place of {asked}, as no more of the day's money is left",
     "cut_to_ceiling": "{setting}: {allowed} in place of {asked}, as the operator allows no more",
     "provider_unconfigured": "the workers that search are not configured for it: see `research doctor`",
 }

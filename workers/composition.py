@@ -45,6 +45,7 @@ from providers.search.declarations import BY_MODEL, declared_names, search_decla
 from providers.search.document_servers import DocumentServer
 from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client
+from providers.shared.day_budget import DayBudget
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.storage.stored_records import has_sole_sessions
@@ -135,6 +136,8 @@ class _Stores:
     library: CorpusLibrary
     shared: SharedState
     limiter: Limiter
+    budget: DayBudget | None
+    """None: no day's money is limited."""
     servers: dict[str, DocumentServer]
     """By the name of the provider."""
 
@@ -149,7 +152,10 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     limiter = Limiter(shared.store, limits)
     files = open_stores(settings)
     servers = await stack.enter_async_context(open_servers(settings, children, files.content, limiter))
-    return _Stores(settings, client, stack, files, children, library, shared, limiter, servers)
+    budget = None
+    if settings.budgets.is_set:
+        budget = DayBudget(shared.store, settings.budgets, client.namespace, partial(open_runs, client))
+    return _Stores(settings, client, stack, files, children, library, shared, limiter, budget, servers)
 
 
 def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
@@ -177,7 +183,8 @@ async def _models(stores: _Stores) -> list[Activity]:
         engines[EngineKind.MODEL] = SummarizingEngine(model, stores.shared.cache)
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
-    journal = CallJournal(stores.shared.calls)
+    charge = None if stores.budget is None else stores.budget.charge
+    journal = CallJournal(stores.shared.calls, charge)
     return RoleActivities(
         engines, stores.files.content, journal, stores.files.notebooks, stores.files.archive
     ).register()
@@ -193,7 +200,11 @@ async def _search(stores: _Stores) -> list[Activity]:
     for name, provider in web.items():
         providers[name] = SharedSearch(provider, f"search/{name}", stores.limiter, cache, prices.get(name))
     searching = SearchingActivities(
-        providers, partial(find_unreachable, web), stores.files.notebooks, stores.files.content
+        providers,
+        partial(find_unreachable, web),
+        stores.files.notebooks,
+        stores.files.content,
+        None if stores.budget is None else stores.budget.charge,
     )
     return [searching.check_providers, searching.search]
 
@@ -235,7 +246,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     queue = RunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
-    records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue)
+    records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue, stores.budget)
     reporting = ReportingActivities(content, skipped, code_version(), stores.children, sessions, notebooks)
     verifying = VerifyingActivities(content, sessions, notebooks)
     live_reports = LiveReportActivities(content)

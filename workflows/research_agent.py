@@ -20,7 +20,7 @@ from workflows.rules.endings import stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import call_options, defects_of, is_cancelled, reason_of
 from workflows.run.context import Hooks
-from workflows.run.host import Host, log_defect, parse_argument
+from workflows.run.host import Host, invalid_request, log_defect, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import ScopedStrategy, load_strategy
@@ -41,6 +41,8 @@ class ResearchAgentWorkflow(StateQueries):
     async def run(self, request: RawValue) -> TaskResult:
         """Do the task. An unforeseen error is reported in the result, and the run continues without this agent."""
         self._request = parse_argument(AgentRequest, request)
+        if workflow.info().parent is None:  # its limits are part of its request, and nobody has bound those of a client
+            raise invalid_request("agent: only a run starts its agents: start deep-research")
         resolved = self._request.resolved
         self._host = Host(resolved.priority, resolved.tenant, self._renew_details)
         hooks = Hooks(changed=self._renew_details)

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from contracts.base import CheckedModel
-from contracts.ceilings import Ceilings
+from contracts.ceilings import Budgets, Ceilings
 from contracts.names import POOLS, SERVER_PREFIX, WORKFLOWS_QUEUE
 from contracts.request import Approve, Clarify, Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
 from contracts.strategies import list_selectable
@@ -323,6 +323,7 @@ class FileSettings(ConfigSection):
     workers: WorkersSettings = WorkersSettings()
     runs: RunsSettings = RunsSettings()
     limits: Ceilings = Ceilings()
+    budgets: Budgets = Budgets()
     serve: ServeSettings = ServeSettings()
     notify: NotifySettings = NotifySettings()
     ranking: RankingSettings = RankingSettings()

@@ -86,6 +86,15 @@ def test_method_names_the_parts_of_sources_that_were_not_read() -> None:
     assert "Parts not read" not in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown
 
 
+def test_method_lists_what_an_operator_made_smaller() -> None:
+    """A report with less than was asked for says so, in its language, with both values."""
+    note = Message("cut_to_ceiling", setting="limits.max_cost_usd", asked="5.00", allowed="0.50")
+    for language, line in (("en", "0.50 in place of 5.00, as"), ("de", "0.50 statt 5.00, mehr")):
+        text = rendered(resolved=make_resolved(cuts=[note], language=language)).markdown
+        assert f"\n  - limits.max_cost_usd: {line}" in text.partition("## Method")[2] + text.partition("## Vorgehen")[2]
+    assert "operator" not in rendered(resolved=make_resolved()).markdown
+
+
 def test_method_names_the_pages_that_a_browser_has_read() -> None:
     """With the host of the service, and apart from parts that were not read."""
     found = make_source("https://shop.test/", "Chairs", VACUUM)
