@@ -29,6 +29,7 @@ from workers.pools import PASSTHROUGH_MODULES
 PURE_PROVIDERS = (
     "providers.interfaces", "providers.errors", "providers.domains", "providers.text",
     "providers.verification", "providers.storage.stored_notebooks", "providers.shared.run_queue", "providers.shared.paid_calls",
+    "providers.shared.day_budget",
     "providers.shared.shared_value",
     "providers.isolation.pool", "providers.tokens", "providers.models.answers",
 )  # fmt: skip

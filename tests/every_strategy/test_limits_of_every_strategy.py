@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from contracts.ceilings import Budgets
 from contracts.request import Mode
 from contracts.resolved import ModelPrice
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, NodeKind, Outcome, StopReason, Tier
+from providers.models.endpoints import PriceTable
+from providers.shared.day_budget import DayBudget
 from tests.every_strategy.joined import (
     MODELLED,
     MODES,
     NAMES,
     SMALL,
     Trial,
+    resume,
     trial_of,
     undisturbed,
     units_of,
@@ -25,7 +29,7 @@ from tests.every_strategy.joined import (
 )
 from tests.fakes.corpus import MemoryCorpus, long_manual
 from tests.fakes.host import TimedHost
-from tests.fakes.world import World, begin
+from tests.fakes.world import World, begin, no_list_of_runs
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
@@ -131,6 +135,24 @@ async def priced(folder: Path, name: str, **fields: Any) -> Trial:
         trial.state.work.resolved = trial.state.work.resolved.model_copy(update={"model_prices": prices})
         await trial.conduct()
     return trial
+
+
+async def test_a_days_money_is_what_calls_have_cost(tmp_path: Path) -> None:
+    """Each paid call of a run counts once, also if the run is cancelled and goes on, and nothing else does."""
+    async with trial_of(tmp_path, "supervisor", EngineKind.MODEL.value) as trial:
+        world = trial.world
+        world.budget = DayBudget(world.shared, Budgets(usd_per_day=50.0), "default", no_list_of_runs)
+        prices = {"test-model": ModelPrice(input=5.0, output=25.0)}
+        world.engines[EngineKind.MODEL]._prices = PriceTable(prices)  # type: ignore[attr-defined]
+        trial.host.acts["analysis", 1] = trial.cancel
+        with pytest.raises(asyncio.CancelledError):
+            await trial.conduct()
+        before = (await world.budget.look())[0].spent
+        assert before > 0
+        again = await resume(trial)
+        together, by_tenant = await world.budget.look()
+        assert together.spent == pytest.approx(again.state.accounts.usage.known_cost_usd)
+        assert by_tenant["default"].spent == together.spent > before
 
 
 async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from providers.models.endpoints import EndpointCapabilities
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
+from providers.shared.day_budget import DayBudget
 from providers.shared.paid_calls import CallStore
 from providers.shared.run_queue import QueueLimits, RunQueue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -129,21 +130,22 @@ class World:
         self.web = web or NoWeb()
         self.configuration = configuration or ResearchConfiguration(product_version="0.1.0")
         self.queue: RunQueue = RunQueue(self.shared, QueueLimits(at_once=1_000), no_list_of_runs)
+        self.budget: DayBudget | None = None
         self.isolated: SubprocessPool = HereCalls()
         """Does the work on texts from outside."""
         self.engines = {EngineKind.EXTRACTIVE: ExtractiveEngine(), **(engines or {})}
 
     def activities(self) -> list[Callable[..., Awaitable[Any]]]:
         """Every implementation, as a worker registers them."""
-        journal = CallJournal(self.calls)
+        journal = CallJournal(self.calls, self._charge)
         engines = dict(self.engines)
         if EngineKind.MODEL in engines:
             engines[EngineKind.MODEL] = SummarizingEngine(engines[EngineKind.MODEL], Cache(self.shared))
         roles = RoleActivities(engines, self.content, journal, self.notebooks, self.archive)
         records = RecordsActivities(
-            self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue
+            self.configuration, self.corpus, self.content, self.sessions, self.notebooks, self.queue, self.budget
         )
-        searching = SearchingActivities(self.providers, all_reachable, self.notebooks, self.content)
+        searching = SearchingActivities(self.providers, all_reachable, self.notebooks, self.content, self._charge)
         reading = ReadingActivities(
             RoutedReader(self.corpus, self.web), self.content, judge, self.notebooks, lambda: READ_AT
         )
@@ -155,6 +157,10 @@ class World:
         others = (records, searching, reading, reporting, verifying, revising, LiveReportActivities(self.content))
         names = [spec.name for spec in ACTIVITIES]
         return [*roles.register(), *(getattr(each, name) for each in others for name in names if hasattr(each, name))]
+
+    async def _charge(self, research_id: str, tenant: str, usd: float) -> None:
+        if self.budget is not None:
+            await self.budget.charge(research_id, tenant, usd)
 
     async def close(self) -> None:
         for engine in self.engines.values():

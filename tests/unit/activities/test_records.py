@@ -1,6 +1,7 @@
 """Records of runs: preparing, resuming, checkpoints, turns in the queue, documents, and which tenant they belong to."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from temporalio.testing import ActivityEnvironment
 
 from contracts import failures
 from contracts.addresses import digest, source_id
+from contracts.ceilings import Budgets, Ceilings
 from contracts.evidence import Artifact, DocumentRef, ReportDraft, list_artifacts
 from contracts.messages import (
     DocumentPiece,
@@ -27,6 +29,7 @@ from contracts.outcome import ReportFiles, ResearchResult
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from providers.shared.day_budget import DayBudget
 from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes import states
 from tests.fakes.corpus import MemoryCorpus
@@ -101,6 +104,32 @@ async def test_a_preview_counts_what_is_indexed(tmp_path: Path) -> None:
     unknown = await Records(world).call("preview_research", prepare(corpus="another"))
     assert (unknown.corpus.files, unknown.corpus.size_bytes) == (1, 0)
     assert unknown.estimate.likely_calls > previewed.estimate.likely_calls
+    await world.close()
+
+
+async def test_a_run_reserves_the_money_of_the_day_before_its_first_call(tmp_path: Path) -> None:
+    """It is refused in one line, or gets what is left and says so; its last checkpoint frees what it did not spend."""
+    world = model_world(tmp_path, "http://127.0.0.1:9")
+    world.budget = DayBudget(world.shared, Budgets(usd_per_day=5.0, tenants={"acme": 3.0}), "default", no_list_of_runs)
+    records = Records(world)
+    prepared = await records.call("prepare_research", prepare())
+    assert (await world.budget.look())[0].reserved == prepared.resolved.limits.max_cost_usd == 2.0
+    other = prepare().with_fields(research_id="r-2")
+    refused = await records.failure("prepare_research", other)
+    assert re.fullmatch(
+        r"budget: this run may cost 2\.00 US dollars, and 1\.00 of 3\.00 are left today \(the operator's "
+        r"budgets\.tenants\.acme; 0\.00 spent, 2\.00 reserved by 1 run\): name at most that in limits\.max_cost_usd, or "
+        r"start it again after 00:00 UTC, in \d+ h \d+ min",
+        refused.message,
+    )
+    world.configuration = replace(world.configuration, ceilings=Ceilings(beyond="cut"))
+    cut = (await records.call("prepare_research", other)).resolved
+    assert cut.limits.max_cost_usd == cut.estimate.cap_usd == 1.0
+    assert cut.cuts == ["limits.max_cost_usd: 1.00 in place of 2.00, as no more of the day's money is left"]
+    state = states.state(resolved=cut).snapshot()
+    change = StateChange(digest=json_digest(state), packed=pack_json(change_between({}, state)))
+    await records.call("save_session", SaveRequest(research_id="r-2", tenant="acme", change=change, closed=True))
+    assert (await world.budget.look())[0].reserved == 2.0
     await world.close()
 
 
