@@ -249,7 +249,8 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
         titles = (text for item in items for text in (sources[item.source_id].title, item.heading))
         about = [text for text in (*titles, *terms) if text]
         quotes = [_text(work, item)[item.start : item.end] for item in items]
-        found = find_differences(statement, quotes, [*about, *questions], language)
+        pages = list(dict.fromkeys(_text(work, item) for item in items))
+        found = find_differences(statement, quotes, [*about, *questions], language, pages=pages)
         found += find_code_names(statement, [*quotes, *about, *questions])
         return {difference.words: difference.reason for difference in found}
 

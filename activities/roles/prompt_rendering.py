@@ -308,6 +308,11 @@ class PromptBlocks:
         first = self._first_findings()
         return [self._finding(finding, first) for finding in self.request.findings]
 
+    def rivals(self, finding: Finding) -> list[str]:
+        """Return the statements of the findings that contradict one, where the request has them."""
+        known = {other.id: other.statement for other in self.request.findings}
+        return [known.get(key, "a finding that is not shown here") for key in finding.contradicts]
+
     def _first_findings(self) -> dict[str, Finding]:
         """Return the first finding that cites each passage and each source, by their ids."""
         findings = reversed(self.request.findings)

@@ -117,6 +117,10 @@ class Comparison(StrEnum):
     NONE = "mismatch"
 
 
+ARTICLES: Final[Mapping[str, frozenset[str]]] = {"en": frozenset(("a", "an"))}
+"""Words that are no unit after a number, although another language has such a unit: "in version 15 an index"."""
+
+
 @dataclass(frozen=True)
 class Quantity:
     """A number in a text at `text[start:end]`, in its base unit."""
@@ -236,7 +240,7 @@ def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
         for match in TOKEN.finditer(text)
     ]
     other_tokens = [token for token in tokens if token.start not in date_offsets and token.end - 1 not in date_offsets]
-    numbers = _numbers(text, other_tokens, NUMBER_WORDS.get(language, {}))
+    numbers = _numbers(text, other_tokens, language)
     return tuple(sorted([*dates, *numbers], key=lambda quantity: quantity.start))
 
 
@@ -268,7 +272,9 @@ def _dates(text: str) -> Iterator[Quantity]:
             yield Quantity(match[0], *match.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
 
 
-def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Iterator[Quantity]:
+def _numbers(text: str, tokens: list[_Token], language: str) -> Iterator[Quantity]:
+    words = NUMBER_WORDS.get(language, {})
+    articles = ARTICLES.get(language, frozenset())
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -276,10 +282,10 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
             yield Quantity(token.text, token.start, token.end, unit="version", forms=(token.text,))
             index += 1
         elif token.numeric:
-            quantity, index = _finish(text, tokens, index, *read_number(token.text))
+            quantity, index = _finish(text, tokens, articles, index, *read_number(token.text))
             yield quantity
         elif (value := _value_of_words(token.word, words)) is not None:
-            quantity, index = _finish(text, tokens, index, (value,), 0.5, 1)
+            quantity, index = _finish(text, tokens, articles, index, (value,), 0.5, 1)
             yield quantity
         else:
             index += 1
@@ -318,7 +324,13 @@ def read_number(text: str) -> tuple[tuple[float, ...], float, int]:
 
 
 def _finish(
-    text: str, tokens: list[_Token], first: int, values: tuple[float, ...], half_step: float, digits: int
+    text: str,
+    tokens: list[_Token],
+    articles: frozenset[str],
+    first: int,
+    values: tuple[float, ...],
+    half_step: float,
+    digits: int,
 ) -> tuple[Quantity, int]:
     """Return a number with the scale, unit, currency and comparator around it; and where to continue."""
     next_index = first + 1
@@ -342,7 +354,7 @@ def _finish(
             values = tuple(value * suffix for value in values)
             half_step *= suffix
             next_index += 1
-    else:
+    elif next_index == len(tokens) or tokens[next_index].word not in articles:
         unit, factors, next_index = _unit_after(text, tokens, next_index)
     end = tokens[next_index - 1].end
     preceding = tokens[: first - (1 if unit in MONEY and symbol in UNITS else 0)]

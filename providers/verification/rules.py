@@ -61,8 +61,11 @@ NAME_START: Final = re.compile(r"(?<!\w)\w+\Z")
 NAME_END: Final = re.compile(r"\w+")
 COUNTED: Final = re.compile(r"\d+[^\W\d_]{0,2}")
 """A number by itself, or with a short ending: `3rd`, `10x`."""
+LAST_CAPITALS: Final = re.compile(r"(?<![^\W_])([A-Z]{2,5})s?\Z")
+"""An acronym at the end of a text, maybe in the plural."""
 OWN_LIST: Final = re.compile(r"[^.:;,\n]{0,60}:\s((?:[^.\n]|\.(?!\s))*)")
 """What follows a number, up to the end of the sentence, if it introduces a list."""
+MIN_SHORTENED: Final = 2  # names of a statement that a shorter one stands for
 MIN_LISTED: Final = 3  # items from which a list counts
 LEADING_NUMBER: Final = re.compile(r"\A\d[\d.,]*")
 LAST_WORD: Final = re.compile(r"([^\W\d_]{2,}) ?\Z")
@@ -181,11 +184,20 @@ def find_code_names(claim: str, texts: Iterable[str]) -> list[ClaimJudgement]:
     form; but the passage may be about them without naming them.
     """
     known = {name.casefold() for text in texts for name in CODE_NAME.findall(text)}
+    named = dict.fromkeys(CODE_NAME.findall(claim))
     return [
         ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=name), name)
-        for name in dict.fromkeys(CODE_NAME.findall(claim))
-        if name.casefold() not in known
+        for name in named
+        if name.casefold() not in known and not _shortens_several(name, named)
     ]
+
+
+def _shortens_several(name: str, named: Iterable[str]) -> bool:
+    """Return whether a name is how several names of a statement end, for all of which it stands.
+
+    Of one alone it may be another name: `cost_limit` is not `io_cost_limit`.
+    """
+    return sum(other.endswith(f"_{name}") for other in named) >= MIN_SHORTENED
 
 
 def _problems(
@@ -410,12 +422,23 @@ def _is_figure(text: str, quantity: Quantity) -> bool:
     is_name = any(character.isdecimal() for character in word) and not COUNTED.fullmatch(word)
     if is_name or (text[max(0, start - 1) : start] == "<" and text[end : end + 1] == ">"):
         return False
+    if _is_enumerator(text, quantity):
+        return False
     listed = OWN_LIST.match(text, end)
-    items = 0
+    counts = []
     if listed:
-        items = listed[1].count(",") + listed[1].count(";") + 1
+        # The list may end at a semicolon, after which the sentence says something else.
+        parts = (listed[1], listed[1].partition(";")[0])
+        counts = [part.count(",") + part.count(";") + 1 for part in parts]
     # The last item may follow a conjunction without a comma.
-    return not any(value in (items, items + 1) for value in quantity.values) or items < MIN_LISTED
+    fitting = (items for items in counts if items >= MIN_LISTED)
+    return not any(value in (items, items + 1) for items in fitting for value in quantity.values)
+
+
+def _is_enumerator(text: str, quantity: Quantity) -> bool:
+    """Return whether a number in brackets numbers the parts of its own sentence: "(1) … (2) …"."""
+    inside = f"({quantity.raw})"
+    return text[quantity.start - 1 : quantity.end + 1] == inside and "(1)" in text and "(2)" in text
 
 
 def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool:
@@ -497,13 +520,18 @@ def _contains_name(statement: Statement, folded: str) -> bool:
 
 
 def _spells_out(page: str, acronym: str) -> bool:
-    """Return whether a page gives the words of an acronym beside it in brackets: "write-ahead log (WAL)"."""
+    """Return whether a page gives the words of an acronym beside it in brackets: "write-ahead log (WAL)".
+
+    Of the words the last may be an acronym itself, with which the whole one ends: "table ID (TAID)".
+    """
+    acronym = acronym.removesuffix("s") if acronym[:-1].isupper() else acronym
     if not (acronym.isalpha() and acronym.isupper() and 2 <= len(acronym) <= MAX_ACRONYM):
         return False
     letters = acronym.casefold()
     for match in islice(re.finditer(rf"\({acronym}s?\)", page), MAX_SPELLINGS):
-        words = _initials(page[max(0, match.start() - SPELLING_CHARACTERS) : match.start()])
-        if words.endswith(letters):
+        before = page[max(0, match.start() - SPELLING_CHARACTERS) : match.start()].rstrip()
+        last = LAST_CAPITALS.search(before)
+        if _initials(before).endswith(letters) or (last and acronym.endswith(last[1])):
             return True
     for match in islice(re.finditer(rf"(?<![^\W_]){acronym} \(", page), MAX_SPELLINGS):
         if _initials(page[match.end() : match.end() + SPELLING_CHARACTERS]).startswith(letters):

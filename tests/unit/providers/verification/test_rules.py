@@ -6,7 +6,7 @@ import pytest
 
 from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare, find_quantities
-from providers.verification.rules import UNDECIDED_REASON, check, find_differences
+from providers.verification.rules import UNDECIDED_REASON, check, find_code_names, find_differences
 from tests.architecture.repository import ROOT
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
@@ -204,6 +204,8 @@ def test_an_abbreviation_is_no_name(abbreviation: str) -> None:
         ("It streams WAL (write-ahead log) records. The standby follows.", "not_enough_information"),
         ("It streams WAL records. The standby follows.", "unsupported"),
         ("It streams the transaction log (WAL). The standby follows.", "unsupported"),
+        ("It streams what has a write AL (WAL). The standby follows.", "not_enough_information"),
+        ("It streams what has a write LA (WAL). The standby follows.", "unsupported"),
     ],
 )
 def test_an_acronym_that_the_page_spells_out_is_no_missing_name(page: str, verdict: str) -> None:
@@ -239,6 +241,30 @@ def test_another_number_for_the_unit_is_a_difference(claim: str, passage: str) -
     assert find_differences(claim, [passage]) != []
 
 
+def test_an_acronym_in_the_plural_is_the_one_that_the_page_spells_out() -> None:
+    """The "IDs" of a statement are the "ID" of a page; another acronym is still missing."""
+    page = "Each row has a row number (RN). Rows may share it."
+    passages = ["Rows may share it."]
+    assert find_differences("Rows may share their RNs", passages, pages=[page]) == []
+    assert [each.words for each in find_differences("Rows may share their XNs", passages, pages=[page])] == ["XNs"]
+
+
+def test_an_article_is_no_unit() -> None:
+    """French counts years in "an"; after the number of a version it begins the next words."""
+    passages = ["An open transaction keeps the rows."]
+    claim = "In Quagga 15 an open transaction keeps the rows"
+    assert find_differences(claim, passages, ["Rows in Quagga 15"]) == []
+    (quantity,) = find_quantities("It lasts 15 ans", "fr")
+    assert quantity.unit
+
+
+def test_a_short_name_stands_for_the_names_that_end_with_it() -> None:
+    """It is asked about only where it may be a name of its own: where at most one name of the statement ends so."""
+    claim = "Those of row_min_age and page_min_age, and cost_limit beside io_cost_limit; min_age is per table."
+    texts = ["row_min_age, page_min_age and io_cost_limit are settings."]
+    assert [each.words for each in find_code_names(claim, texts)] == ["cost_limit"]
+
+
 def test_a_passage_need_not_name_what_its_page_is_about() -> None:
     """The name of the product stands all over its manual; one that the page names once is missing in the passage."""
     page = "Zebra keeps it. " * 30 + "Another store, Quagga, does not."
@@ -255,10 +281,12 @@ def test_a_passage_need_not_name_what_its_page_is_about() -> None:
         ("Both forms of query1 search, as in 'fat' <10> 'cat'.", "Both forms of query1 search, as in fat and cat."),
         ("It has 4 forms: full, column, none and fast.", "The forms are full, column, none and fast."),
         ("It has 4 forms: full, column, none, and fast.", "The forms are full, column, none and fast."),
+        ("It has 4 forms: full, column, none, fast; beside, a default.", "Forms: full, column, none, fast. A default."),
+        ("To mend it: (1) stop the store; (2) wait.", "First stop the store. Then wait."),
     ],
 )
 def test_a_number_that_states_nothing_by_itself_is_no_figure(claim: str, passage: str) -> None:
-    """Digits of a name, a placeholder of code, and the number of items that the statement lists itself."""
+    """Digits of a name, a placeholder, a number of items or of steps that the statement gives itself."""
     assert find_differences(claim, [passage]) == []
 
 
@@ -269,6 +297,7 @@ def test_a_number_that_states_nothing_by_itself_is_no_figure(claim: str, passage
         ("A prefix of at most 10 is kept.", "10"),
         ("It runs 10x faster.", "10"),
         ("It starts from 1000 and adds 4: the base.", "1000"),
+        ("The forms (2) are there.", "2"),
     ],
 )
 def test_a_number_that_a_statement_asserts_is_a_figure(claim: str, words: str) -> None:
