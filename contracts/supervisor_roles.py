@@ -17,6 +17,7 @@ from contracts.vocabulary import Action, Severity, Tier
 
 MAX_FOLLOW_UPS: Final = 2
 MAX_NOTES: Final = 10
+MAX_OWN_GAPS: Final = 3
 ASSESSMENT_TOKENS: Final = 150
 """Of a gap's assessment with its queries; real models wrote 40 to 130."""
 ADVICE_TOKENS: Final = 400
@@ -41,15 +42,16 @@ class RefineInput(GapsInput):
     @property
     def fields_left_out(self) -> tuple[str, ...]:
         """Return the fields for what the run cannot do any more: search, or read further."""
-        without_search = () if self.remaining_iterations else ("follow_up_queries", "own_gap")
+        without_search = () if self.remaining_iterations else ("follow_up_queries", "own_gaps")
         if self.read_sources:
             return without_search
         return (*without_search, "read_further")
 
     @property
     def asked_output_tokens(self) -> int:
-        """Return the tokens of an assessment of each gap, and of the advice."""
-        return len(self.gaps) * ASSESSMENT_TOKENS + ADVICE_TOKENS
+        """Return the tokens of an assessment of each gap, also of its own ones, and of the advice."""
+        own = MAX_OWN_GAPS if self.remaining_iterations else 0
+        return (len(self.gaps) + own) * ASSESSMENT_TOKENS + ADVICE_TOKENS
 
 
 class FollowUpQuery(Contract):
@@ -75,7 +77,7 @@ class GapAssessment(SettledGap):
 class OwnGap(Contract):
     """A gap that no reader states: something that the question asks for, and neither findings nor gaps treat."""
 
-    description: Annotated[str, one_line(400)] = Field(default="", description="what is missing; empty if nothing is")
+    description: Annotated[str, one_line(400)] = Field(default="", description="what is missing")
     severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
     follow_up_queries: list[FollowUpQuery] = Field(default=[], description="one or two, by which it is searched for")
 
@@ -89,24 +91,27 @@ class Recommendation(Contract):
 
 
 class RefinerAnswer(RoleAnswer):
-    """A refinement: assessments of known gaps, a gap of its own, new queries, and advice on another iteration."""
+    """A refinement: assessments of known gaps, gaps of its own, new queries, and advice on another iteration."""
 
     gap_analysis: list[GapAssessment]
-    own_gap: OwnGap = OwnGap()
+    own_gaps: list[OwnGap] = []
     iteration_recommendation: Recommendation
     report_improvements: list[Paragraph] = []
 
     def fitted(self, request: RefineInput, notes: list[str]) -> Self:
-        """Keep one assessment per gap of the request, a gap of its own with new queries, and new follow-up queries."""
+        """Keep one assessment per gap of the request, gaps of its own with new queries, and new follow-up queries."""
         asked = list(request.asked)
         gap_analysis = []
-        own_gap = OwnGap()
-        if self.own_gap.description and request.remaining_iterations:
-            fresh = distinct(self.own_gap.follow_up_queries, lambda one: one.query, asked)[:MAX_FOLLOW_UPS]
-            if fresh and gap_id(self.own_gap.description) not in {gap.id for gap in request.gaps}:
-                own_gap = self.own_gap.with_fields(follow_up_queries=fresh)
+        own_gaps = []
+        known = {gap.id for gap in request.gaps}
+        for own in self.own_gaps[:MAX_OWN_GAPS] if request.remaining_iterations else []:
+            fresh = distinct(own.follow_up_queries, lambda one: one.query, asked)[:MAX_FOLLOW_UPS]
+            identity = gap_id(own.description)
+            if own.description and fresh and identity not in known:
+                own_gaps.append(own.with_fields(follow_up_queries=fresh))
                 asked += [one.query for one in fresh]
-            else:
+                known.add(identity)
+            elif own.description:
                 notes.append("a gap of the refiner's own without a new query was ignored")
         for item in settle_gaps(self.gap_analysis, request.gaps, request.findings, notes):
             is_settled = bool(item.answered_by or item.duplicate_of)
@@ -120,7 +125,7 @@ class RefinerAnswer(RoleAnswer):
         priority_gaps = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in gap_ids]
         return self.with_fields(
             gap_analysis=gap_analysis,
-            own_gap=own_gap,
+            own_gaps=own_gaps,
             iteration_recommendation=advice.with_fields(priority_gaps=priority_gaps),
             report_improvements=distinct(self.report_improvements, str)[:MAX_NOTES],
         )

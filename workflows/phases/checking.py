@@ -173,11 +173,13 @@ def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) ->
 
 def _review_input(state: ResearchState, draft: ReportDraft, weighed: ExtractedClaims | None) -> ReviewInput:
     cited = [state.evidence.passages[item] for item in draft.evidence_ids if item in state.evidence.passages]
+    # What is researched while an earlier report is reviewed is nothing that this report lacks.
+    researched = [query for query in state.work.plan.sub_queries if query.iteration <= draft.iteration]
     return ReviewInput(
         brief=state.work.plan.brief,
         draft=draft.document,
-        sub_queries=[query.text for query in state.work.plan.sub_queries],
-        unanswered=[query.text for query in state.work.plan.sub_queries if not query.finding_count],
+        sub_queries=[query.text for query in researched],
+        unanswered=[query.text for query in researched if not query.finding_count],
         sources_cited=len({item.source_id for item in cited}),
         findings=len(state.evidence.findings),
         passages_cited=len(draft.evidence_ids),

@@ -145,15 +145,20 @@ def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap
 
 
 # --- assessments of a refiner --------------------------------------------------------------------------------------
-def own_gaps(state: ResearchState, stated: OwnGap) -> tuple[list[Gap], list[GapAssessment]]:
-    """Return the gap that a refiner states itself, and its assessment with its queries; empty without one.
+def own_gaps(state: ResearchState, stated: Sequence[OwnGap]) -> tuple[list[Gap], list[GapAssessment]]:
+    """Return the gaps that a refiner states itself, and their assessments with their queries.
 
     One that says the same as a gap of the run, in any status, is none.
     """
-    draft = ProposedGap(description=stated.description)
-    fresh = open_gaps(state, [draft], AgentRole.REFINER.value)
-    assessed = {"severity": stated.severity, "follow_up_queries": stated.follow_up_queries}
-    return fresh, [GapAssessment(gap_id=gap.id, **assessed) for gap in fresh]
+    fresh: list[Gap] = []
+    assessments = []
+    for own in stated:
+        opened = open_gaps(state, [ProposedGap(description=own.description)], AgentRole.REFINER.value)
+        new = [gap for gap in opened if gap.id not in {one.id for one in fresh}]
+        fresh += new
+        assessed = {"severity": own.severity, "follow_up_queries": own.follow_up_queries}
+        assessments += [GapAssessment(gap_id=gap.id, **assessed) for gap in new]
+    return fresh, assessments
 
 
 def apply_assessments(state: ResearchState, assessments: Sequence[GapAssessment]) -> list[Gap]:

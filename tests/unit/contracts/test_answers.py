@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -133,29 +134,38 @@ def test_what_a_run_cannot_do_is_not_asked_for() -> None:
     assert actions == ["keep", "split", "soften", "correct", "remove"]
 
 
-def test_a_refiner_may_state_one_gap_of_its_own_with_new_queries() -> None:
+def test_a_refiner_may_state_gaps_of_its_own_with_new_queries() -> None:
     """Nothing else can be searched for: none without a query, none that the list has, none where nothing is searched."""
     known = GAPS[0].model_copy(update={"id": gap_id("how a policy knows the customer")})
     queries = [{"query": text} for text in ("asked", "policy customer setting", "policy role", "third")]
     own = {"description": "How a policy knows the customer", "severity": "critical", "follow_up_queries": queries}
 
-    def stated(gaps: list[Gap], remaining: int = 1, **changes: object) -> supervisor_roles.OwnGap:
+    def stated(
+        gaps: list[Gap], remaining: int = 1, others: Sequence[object] = (), **changes: object
+    ) -> list[supervisor_roles.OwnGap]:
         request = supervisor_roles.RefineInput(gaps=gaps, remaining_iterations=remaining, asked=["asked"])
         answer, _ = fitted(
             supervisor_roles.RefinerAnswer,
             request,
             gap_analysis=[{"gap_id": "gap-1", "follow_up_queries": [{"query": "policy role"}]}],
-            own_gap=own | changes,
+            own_gaps=[own | changes, *others],
             iteration_recommendation={},
         )
-        assert not answer.own_gap.description or not any(one.follow_up_queries for one in answer.gap_analysis)
-        return answer.own_gap
+        assert not answer.own_gaps or not any(one.follow_up_queries for one in answer.gap_analysis)
+        return answer.own_gaps
 
-    assert [one.query for one in stated(GAPS).follow_up_queries] == ["policy customer setting", "policy role"]
-    assert stated(GAPS).severity is Severity.CRITICAL
-    assert stated([known]).description == ""
-    assert stated(GAPS, remaining=0).description == ""
-    assert stated(GAPS, follow_up_queries=[{"query": "asked"}]).description == ""
+    assert [one.query for one in stated(GAPS)[0].follow_up_queries] == ["policy customer setting", "policy role"]
+    assert stated(GAPS)[0].severity is Severity.CRITICAL
+    assert stated([known]) == []
+    assert stated(GAPS, remaining=0) == []
+    assert stated(GAPS, follow_up_queries=[{"query": "asked"}]) == []
+    more = [{"description": f"Gap {number}", "follow_up_queries": [{"query": f"q {number}"}]} for number in range(4)]
+    same = {"description": "Gap 0", "follow_up_queries": [{"query": "other"}]}
+    assert [each.description for each in stated(GAPS, others=[more[0], same, *more[1:]])] == [
+        own["description"],
+        "Gap 0",
+    ]
+    assert len(stated(GAPS, others=more)) == supervisor_roles.MAX_OWN_GAPS
 
 
 def test_a_gap_that_is_none_needs_no_query() -> None:

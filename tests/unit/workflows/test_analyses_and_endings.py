@@ -462,7 +462,7 @@ async def test_a_gap_that_only_the_refiner_states_is_searched_for_first(
 
     def refinement(prompt: str) -> dict[str, object]:
         del prompt
-        return {"gap_analysis": [], "own_gap": own, "iteration_recommendation": {"should_iterate": False}}
+        return {"gap_analysis": [], "own_gaps": [own], "iteration_recommendation": {"should_iterate": False}}
 
     analysis = model_work.analysis
     monkeypatch.setattr(

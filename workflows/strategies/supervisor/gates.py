@@ -173,9 +173,11 @@ def gate_needs(phase: Phase, state: ResearchState) -> str:
 
 
 def shown_metrics(state: ResearchState, gate: GateResult) -> dict[str, bool | int | float]:
-    """Return the figures of a gate that say something: with one collection, no finding has a high confidence."""
+    """Return the figures of a gate that say something to a model: not how many pages were left, or are cited.
+
+    With one collection, no finding has a high confidence.
+    """
+    left_out = {"coverage", "not_analyzed"}
     if state.resolution.one_collection:
-        left_out = {"high_confidence_count"}
-    else:
-        left_out = set[str]()
+        left_out.add("high_confidence_count")
     return {name: value for name, value in gate.metrics.items() if name not in left_out}

@@ -244,7 +244,7 @@ class SupervisorStrategy(Strategy):
         output = take_refined(state)
         if output is None:
             output = await run.ask(REFINER, "refine", _refine_input(run, state.evidence.draft_text))
-        own, assessed = own_gaps(state, output.own_gap)
+        own, assessed = own_gaps(state, output.own_gaps)
         state.evidence.gaps = with_gaps(state, own)
         assessments = [*assessed, *output.gap_analysis]
         state.evidence.gaps = apply_assessments(state, assessments)
