@@ -96,7 +96,7 @@ async def _review(
     if draft is None:
         return None
     try:
-        answer = await run.ask(REVIEWER, "review", _review_input(run.state, draft, weighed), _reviewing_engine(run))
+        answer = await run.ask(REVIEWER, "review", review_input(run.state, draft, weighed), _reviewing_engine(run))
     except Interrupted:
         if not is_extra:
             run.degrade(Message("degraded_not_reviewed"))
@@ -114,7 +114,7 @@ async def review_earlier_draft(run: ResearchRun) -> list[str]:
     draft = run.state.evidence.draft
     if draft is None or not _can_be_reviewed(run):
         return []
-    request = _review_input(run.state, draft, None)
+    request = review_input(run.state, draft, None, is_earlier=True)
     try:
         answer = await run.ask(REVIEWER, "review-earlier", request, _reviewing_engine(run))
     except (ActivityError, Interrupted):
@@ -144,7 +144,7 @@ async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
             state.accounts.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # either draft is by a model
         if revision is None:
             return False
-        request = _review_input(state, revision, None)
+        request = review_input(state, revision, None)
         second = await run.ask(REVIEWER, "review-revision", request, _reviewing_engine(run))
     except Interrupted:
         run.inbox.clear()
@@ -171,10 +171,14 @@ def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) ->
     run.state.evidence.verification = run.state.evidence.verification.with_fields(review=summary)
 
 
-def _review_input(state: ResearchState, draft: ReportDraft, weighed: ExtractedClaims | None) -> ReviewInput:
+def review_input(
+    state: ResearchState, draft: ReportDraft, weighed: ExtractedClaims | None, *, is_earlier: bool = False
+) -> ReviewInput:
+    """Return the request to review a draft, whose claims may be `weighed`; of an earlier one while more is read."""
     cited = [state.evidence.passages[item] for item in draft.evidence_ids if item in state.evidence.passages]
     # What is researched while an earlier report is reviewed is nothing that this report lacks.
-    researched = [query for query in state.work.plan.sub_queries if query.iteration <= draft.iteration]
+    last = state.work.iteration - is_earlier
+    researched = [query for query in state.work.plan.sub_queries if query.iteration <= last]
     return ReviewInput(
         brief=state.work.plan.brief,
         draft=draft.document,

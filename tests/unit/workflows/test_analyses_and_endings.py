@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
-from contracts.evidence import DocumentRef, Evidence, SectionRef, Source, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, ReportDraft, SectionRef, Source, SourceAssessment
 from contracts.gaps import SettledGap
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
@@ -33,6 +33,7 @@ from tests.fakes import model_work, states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
 from workflows.phases.analysis import merge_readings, plan_readings, update_quality, withdraw
+from workflows.phases.checking import review_input
 from workflows.phases.role_inputs import write_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
@@ -331,6 +332,19 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     shared = silent.model_copy(update={"stated_gaps": [made.evidence.gaps[0].id]})
     made.work.plan = states.plan(*made.work.plan.nodes[:-1], shared)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
+
+
+def test_what_is_researched_beside_a_review_is_not_missing_in_the_report() -> None:
+    """The reviewer of an earlier report is not shown the sub-queries of the iteration that is being read."""
+    made = answered_state()
+    silent = states.sub_query("nothing was found for it")
+    later = states.sub_query("it is searched for now", iteration=2)
+    made.work.plan = states.plan(*made.work.plan.nodes, silent, later)
+    made.work.iteration = 2
+    draft = ReportDraft(document=DocumentRef(hash="sha256:" + "1" * 64))
+    earlier = review_input(made, draft, None, is_earlier=True)
+    assert (earlier.unanswered, later.text in earlier.sub_queries) == ([silent.text], False)
+    assert review_input(made, draft, None).unanswered == [silent.text, later.text]
 
 
 def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
