@@ -33,9 +33,10 @@ from contracts.tokens import TokenSettings, TokenShare
 from contracts.tools import ToolSpec
 from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality, Tier
 
-MAX_GAPS: Final = 3
+MAX_GAPS: Final = 4
 MAX_SUGGESTIONS: Final = 3
-MAX_SECTIONS_WANTED: Final = 6
+MAX_SECTIONS_WANTED: Final = 30
+"""Of one answer; the room of the call that shows them is the limit."""
 CHARACTERS_PER_TOKEN: Final = 4
 FINDINGS_OF_SEVERAL: Final = 3
 """For each of several sub-queries of one analysis, at least."""
@@ -47,7 +48,7 @@ LEAST_PRIORITY: Final = 3
 """Of a finding that is background."""
 FINDING_OUTPUT_TOKENS: Final = 400
 """Of a finding with its quotes: real models wrote 150 to 440 in the mean of a call, most of several pages."""
-GAPS_OUTPUT_TOKENS: Final = 300
+GAPS_OUTPUT_TOKENS: Final = 400
 """Of the gaps and the sections wanted of one analysis."""
 QUERY_OUTPUT_TOKENS: Final = 130
 """Of a planned query with its reason; real models wrote 80 to 120."""
@@ -295,11 +296,11 @@ class AnalyzeInput(RoleInput):
     wanted: list[SectionRef] = []
     """Sections that an earlier answer asked for; if there are any, only these are shown."""
     found: list[str] = []
-    """Statements of the earlier answer that asked for `wanted`, or of earlier readings of the same page."""
+    """Statements of the earlier answer that asked for `wanted`, or of earlier readings of the same pages."""
     found_gaps: list[str] = []
     """Descriptions of the gaps of the earlier answer that asked for `wanted`."""
     shown_before: bool = False
-    """True if `wanted` was asked for by an answer to the same request, which was shown other parts of the sources."""
+    """True if `wanted` was asked for by an answer to the same request, which was shown what fits it best."""
     sections: list[int] = []
     """Numbers of sections to show, as an outline of its sources gives them; empty: what fits the sub-queries best."""
     outlined: bool = False
@@ -394,7 +395,9 @@ class ProposedFinding(Contract):
 class ProposedGap(Contract):
     """A gap proposed by an analyzer."""
 
-    description: Annotated[str, one_line(400)]
+    description: Annotated[str, one_line(400)] = Field(
+        description="one thing that is missing; what has two parts is two gaps"
+    )
     sub_query: int = Field(default=0, description="number of the sub-query that it leaves open")
     suggested_queries: list[Sentence] = []
     in_sections: list[int] = Field(
@@ -421,7 +424,7 @@ class AnalyzerAnswer(RoleAnswer):
     quality_updates: list[QualityUpdate] = []
     sections_wanted: list[int] = Field(
         default=[],
-        description="at most six numbers of sections that are not shown and may close a gap",
+        description="numbers of sections that are not shown and may answer a sub-query, those needed most first",
     )
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
@@ -452,6 +455,8 @@ class AnalyzerResult(RoleAnswer):
     """Sections that it asked for: the same analysis is made once more with these."""
     outline: list[str] = []
     """For an `outlined` request: each section that was not shown, or only in part, by number; empty: all was shown."""
+    narrowed: bool = False
+    """True if a model was shown less of the sources than was chosen, because a limit left no room."""
     dropped_quotes: int = 0
     """Number of quotes not found word for word in any stored text."""
     entry: str | None = None

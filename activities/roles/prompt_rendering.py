@@ -45,7 +45,7 @@ from providers.interfaces import RenderedPrompt
 from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
 from providers.tokens.shortening import shortened
-from providers.tokens.showing import ShownSource, numbered_sections, show_sources
+from providers.tokens.showing import MAX_OUTLINE_LINES, ShownSource, show_sources, token_size
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
@@ -250,23 +250,13 @@ class PromptBlocks:
     # --- items of the content, which may be shortened -----------------------------------------------------------------
     def sources(self) -> list[PromptBlock]:
         """Return the sources, each with the passages about the sub-query."""
-        topic = " ".join([*(query.text for query in self.request.queries), self.request.query])
         if self.choose:
             shown = self.choose()
         else:
             shown = show_sources(self.request, self.documents)
         values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
-        return [self._source(one, topic, values[one.source.id], best=one.source.id in best) for one in shown]
-
-    @cached_property
-    def shown_before(self) -> frozenset[int]:
-        """Return the numbers of the sections that an earlier answer to the same request was shown whole."""
-        if not getattr(self.request, "shown_before", False):
-            return frozenset()
-        earlier = self.request.with_fields(wanted=[])
-        hidden = {each.number for one in show_sources(earlier, self.documents) for each in one.hidden}
-        return frozenset(numbered_sections(earlier, self.documents)) - hidden
+        return [self._source(one, values[one.source.id], best=one.source.id in best) for one in shown]
 
     @cached_property
     def one_voice(self) -> bool:
@@ -437,19 +427,16 @@ class PromptBlocks:
 
         return self._item(ContentItem(section.id, "passage", render, last=Level.KEY_POINTS))
 
-    def _source(self, shown: ShownSource, topic: str, value: float, *, best: bool) -> PromptBlock:
+    def _source(self, shown: ShownSource, value: float, *, best: bool) -> PromptBlock:
         source = shown.source
-        text = shown.excerpt()
         protected = source.id in self.request.protected_source_ids
         self.characters.append((len(shown.text), shown.characters))
-        outline = [hidden.describe() for hidden in shown.hidden if hidden.number not in self.shown_before]
+        tokens = token_size(shown.excerpt())
 
         def render(level: Level) -> str:
-            whole = level is Level.FULL
-            part = shortened(text, level, topic)
-            return self._part(
-                "source", level, source=source, text=part, outline=outline if whole else [], ratio=RATIOS[level]
-            )
+            part = shown if level is Level.FULL else shown.narrow(RATIOS[level] * tokens)
+            outline = [hidden.describe() for hidden in part.hidden][: math.ceil(RATIOS[level] * MAX_OUTLINE_LINES)]
+            return self._part("source", level, source=source, text=part.excerpt(), outline=outline, ratio=RATIOS[level])
 
         if protected:
             rank = Rank.PROTECTED

@@ -269,9 +269,9 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         estimated_input_tokens=answer.estimate,
         warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
-    outlined = isinstance(request, AnalyzeInput) and request.outlined
-    if outlined and isinstance(result, AnalyzerResult) and answer.levels:
-        result = result.with_fields(outline=[*result.outline, SHORTENED])
+    if isinstance(request, AnalyzeInput) and isinstance(result, AnalyzerResult) and answer.levels:
+        note = [SHORTENED] if request.outlined else []
+        result = result.with_fields(narrowed=True, outline=[*result.outline, *note])
     return result.with_fields(account=account), work.texts
 
 

@@ -147,7 +147,7 @@ class Ranking:
     def __init__(self, task: AnalyzeInput | WriteInput, source_words: SourceWords, query: str) -> None:
         self._language = task.language
         self._exclude = task.exclude
-        self._query = query
+        self.query = query
         self._is_semantic = task.semantic
         self.texts = source_words.texts
         self._sources = {source.id: source for source in task.sources if source.id in self.texts}
@@ -197,11 +197,17 @@ class Ranking:
 
     @cached_property
     def _meaning(self) -> Vector:
-        return token_table().vector(self._query)
+        return token_table().vector(self.query)
 
     def _whole(self, passage: Passage) -> str:
         """Return a passage after its title, its headings and what introduces it, which say what it is about."""
         return " ".join([passage.source.title, *passage.path, passage.lead, self.text(passage)])
+
+    def found(self, source_id: str, start: int, end: int) -> frozenset[str]:
+        """Return the question's words in a range of a source."""
+        occurrences = self._occurrences[source_id]
+        first, last = (bisect_left(occurrences, (offset, 0, "")) for offset in (start, end))
+        return frozenset(key for _, _, key in occurrences[first:last])
 
     @cached_property
     def achievable(self) -> float:

@@ -1,40 +1,51 @@
-"""Choice of what a call shows of its sources: whole pages first, then sections, then blocks. Pure.
+"""Choice of what a call shows of its sources: the best sections first, then the rest of pages that matter. Pure.
 
-Every block of every source is ranked by `providers.extractive.ranking` against each of the call's questions. A page
-that matters is shown whole if it fits, a longer one by its best sections; what stays hidden is listed by its headings,
-so that a model can ask for it.
+Every block of every source is ranked by `providers.extractive.ranking` against each of the call's questions. What stays
+hidden is listed by its headings, so that a model can ask for it. A prompt with less room shows fewer of the same
+sections, chosen in the same way.
 """
 
 import math
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, partial
 from typing import Final, NamedTuple
 
 from contracts.call_sizes import max_sources
 from contracts.evidence import SectionRef
 from contracts.lenient import to_line
 from contracts.roles import AnalyzeInput, SourceExtract
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
+from providers.extractive.blocks import is_index
 from providers.extractive.ranking import Ranking, SourceWords
-from providers.text import detect_language
+from providers.text import detect_language, subject_keys
 from providers.tokens.allotment import estimated_tokens
+from providers.tokens.sections import (
+    HEADING_OR_FENCE,
+    MAX_SECTION_CHARACTERS,
+    Section,
+    SectionUnit,
+    blocks_between,
+    sections_of,
+    units_of,
+)
 from providers.tokens.shortening import cut_pieces
 
 MAX_WHOLE_TOKENS: Final = 12_000
 """A page up to this size is shown whole: the manual pages that answered a question best have 5,000 to 11,000."""
-MAX_SECTION_CHARACTERS: Final = 4_000  # a section up to this length is shown whole, or not at all
-MAX_UNIT_CHARACTERS: Final = 4_000  # a longer list, table or paragraph is shown in parts
-PART_CHARACTERS: Final = 2_000  # of such a part
+SMALL_PAGE_TOKENS: Final = 4_000
+"""A larger page is shown whole only if much of it fits the questions."""
+FITTING_SHARE: Final = 1 / 3
+"""Least share of such a page that its sections above the floor have: of nine pages of 7,000 to 11,000 tokens that two
+real runs showed whole, a model quoted one to three short sections of those with less."""
 MIN_SOURCE_TOKENS: Final = 150  # of a source, with its title and address
 MIN_PART_CHARACTERS: Final = 100  # shown of a source for which there is hardly any room
 MIN_CHARACTERS_PER_TOKEN: Final = 1.4  # of digits and punctuation (`providers.tokens.allotment`)
-MIN_SECTION_CHARACTERS: Final = 400  # shorter neighbours below one heading are one section
-TITLE_CHARACTERS: Final = 100
 MIN_LISTED_CHARACTERS: Final = 200  # of a hidden section; a shorter one is shown
 MAX_OUTLINE_LINES: Final = 40  # hidden sections named for each source: the best ones, in order
+BESIDE_TOKENS: Final = 4_000
+"""Of pages whose sections were named for a gap, beside these."""
 REPEATED_TOKENS: Final = 2_000
 """Of a source that an earlier analysis read for other questions: the sections that fit the new ones best."""
 WHOLE_FLOOR: Final = 0.5
@@ -43,6 +54,17 @@ FIRST_TOKENS: Final = 1_200
 """Of each source that belongs to the questions, before any is shown at length."""
 FLOOR: Final = 0.35
 """The same for a page, or a section of one, to be shown at all; words that no source of the call has do not count."""
+FURTHER_FLOOR: Final = 0.2
+"""The same for a section that a second call shows beside those that were asked for."""
+READ_ON_SHARE: Final = 0.5
+"""Of the score of a page's best section that a long section must have to be shown beyond its best parts."""
+NAME_WEIGHT: Final = 0.5  # of the rare names in code that a section has, beside its words
+RARE_SHARE: Final = 0.2
+MIN_RARE_SECTIONS: Final = 3
+"""A name in code is rare in a page if at most this share, or number, of its sections have it."""
+CODE_NAME: Final = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]*\w(?:\(\))?|(?<![\w.-])[A-Za-z]\(\)")
+CODE_MARK: Final = re.compile(r"[\d_.(]|(?<=[a-z])[A-Z]")
+"""Marks of a name in code, such as `n_dead_tup`, `bm25()`, `libpq.so` or `readOnly`, within the word."""
 LANGUAGE_CHARACTERS: Final = 5_000  # of a page, to detect its language
 SPREAD_WEIGHT: Final = 0.5  # of words that are spread over a section, for its coverage
 COVERAGE_WEIGHT: Final = 0.3  # of a whole section's words, beside its best block
@@ -53,24 +75,6 @@ of the words of a long question, also where it answers a part of it."""
 SHORT_TITLE_CHARACTERS: Final = 20
 BEGINNING_CHARACTERS: Final = 60  # of a section with such a title, in an outline
 LINE_TOKENS: Final = 2.5  # of the sign that begins each line of a prompt
-HEADING_OR_FENCE: Final = re.compile(
-    r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|(?P<level>#{1,6})[ \t]++(?P<title>[^\n]*))", re.MULTILINE
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """`text[start:end]`: a heading with what follows it up to the next one, or a part of a text without headings."""
-
-    start: int
-    end: int
-    path: tuple[str, ...]
-    """Its heading and those above it, outermost first; for a part without a heading, its first words."""
-
-    @property
-    def title(self) -> str:
-        """Return its own heading."""
-        return self.path[-1] if self.path else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,8 @@ class ShownSource:
     text: str
     spans: tuple[tuple[int, int], ...]
     hidden: tuple[HiddenSection, ...]
+    narrow: Callable[[float], "ShownSource"] = field(compare=False, repr=False)
+    """Returns the best of the shown parts, with at most so many estimated tokens."""
 
     @property
     def characters(self) -> int:
@@ -189,183 +195,34 @@ def token_size(text: str) -> float:
     return estimated_tokens(text) + LINE_TOKENS * (text.count("\n") + 1)
 
 
-# --- the structure of a text ------------------------------------------------------------------------------------------
-@lru_cache(maxsize=64)
-def sections_of(text: str) -> tuple[Section, ...]:
-    """Cut a text at its headings, outside of code; a text without any, into parts of whole blocks.
-
-    Short neighbours below one heading are one section, and a heading without text begins the section below it.
-    """
-    sections = list(_merged(text, list(_headed(text))))
-    return tuple(_named(text, part) for section in sections for part in _parts(text, section))
-
-
-def _named(text: str, section: Section) -> Section:
-    """Return a section with its first words as its name, if it has no heading."""
-    if section.path:
-        return section
-    return replace(section, path=(_first_words(text, section.start),))
-
-
-def _headed(text: str) -> Iterator[Section]:
-    path: list[tuple[int, str]] = []
-    fence = ""
-    start = 0
-    for match in HEADING_OR_FENCE.finditer(text):
-        marks = match["fence"]
-        if marks:
-            if not fence:
-                fence = marks
-            elif marks.startswith(fence):
-                fence = ""
-            continue
-        title = " ".join(match["title"].rstrip().rstrip("#").split())[:TITLE_CHARACTERS]
-        if fence or not title:
-            continue
-        if text[start : match.start()].strip():
-            yield Section(start, match.start(), tuple(name for _, name in path))
-        start = match.start()
-        path = [*(one for one in path if one[0] < len(match["level"])), (len(match["level"]), title)]
-    if text[start:].strip():
-        yield Section(start, len(text), tuple(name for _, name in path))
-
-
-def _merged(text: str, sections: Sequence[Section]) -> Iterator[Section]:
-    """Join a heading without text to what follows, and short sections below one heading to each other."""
-    waiting: Section | None = None
-    for section in sections:
-        if waiting is None:
-            waiting = section
-            continue
-        is_bare = text[waiting.start : waiting.end].count("\n", 0, len(text[waiting.start : waiting.end].rstrip())) == 0
-        siblings = waiting.path[:-1] == section.path[:-1]
-        if is_bare and section.path[: len(waiting.path)] == waiting.path:
-            waiting = replace(section, start=waiting.start)
-        elif siblings and section.end - waiting.start <= MIN_SECTION_CHARACTERS:
-            title = f"{waiting.title}; {section.title}"[: 2 * TITLE_CHARACTERS]
-            waiting = Section(waiting.start, section.end, (*section.path[:-1], title))
-        else:
-            yield waiting
-            waiting = section
-    if waiting is not None:
-        yield waiting
-
-
-def _parts(text: str, section: Section) -> Iterator[Section]:
-    """Yield a section; one without a heading, or far longer than a section should be, in parts named by first words."""
-    if section.end - section.start <= (MAX_SECTION_CHARACTERS if not section.path else 5 * MAX_SECTION_CHARACTERS):
-        yield section
-        return
-    start = end = section.start
-    for unit in units_of(text, section):
-        if unit.end - start > MAX_SECTION_CHARACTERS and end > start:
-            yield _part(text, section, start, end)
-            start = end
-        end = unit.end
-    if end > start:
-        yield _part(text, section, start, end)
-
-
-def _part(text: str, section: Section, start: int, end: int) -> Section:
-    if start == section.start and section.path:
-        return Section(start, end, section.path)
-    return Section(start, end, (*section.path, _first_words(text, start)))
-
-
-def _first_words(text: str, start: int) -> str:
-    words = " ".join(text[start : start + 2 * TITLE_CHARACTERS].lstrip("#>*-| \n").split())
-    return f"… {words[: TITLE_CHARACTERS // 2].rsplit(' ', 1)[0]} …"
-
-
-@dataclass(frozen=True, slots=True)
-class SectionUnit:
-    """Blocks that are shown together: a list with its introduction, a table with its head, a listing with its sentence.
-
-    Consecutive units of a section have nothing omitted between them.
-    """
-
-    start: int
-    end: int
-    blocks: tuple[PassageBlock, ...]
-    lead: tuple[int, int] | None = None
-    """Introduction or table head to show with it, for a part of a long list or table."""
-
-
-def units_of(text: str, section: Section) -> list[SectionUnit]:
-    """Cut a section into units that cover it without holes."""
-    groups: list[list[PassageBlock]] = []
-    for block in _blocks_between(text, section.start, section.end):
-        if groups and _belongs(text, groups[-1][-1], block):
-            groups[-1].append(block)
-        else:
-            groups.append([block])
-    if not groups:
-        return [SectionUnit(section.start, section.end, ())]
-    ends = [group[-1].end for group in groups]
-    starts = [section.start, *ends[:-1]]
-    ends[-1] = section.end
-    whole = [
-        SectionUnit(start, end, tuple(group), _lead(group, start))
-        for start, end, group in zip(starts, ends, groups, strict=True)
-    ]
-    return [part for unit in whole for part in _unit_parts(text, unit)]
-
-
-def _blocks_between(text: str, start: int, end: int) -> Sequence[PassageBlock]:
-    blocks = blocks_of(text)
-    first, last = (bisect_left(blocks, offset, key=lambda block: block.start) for offset in (start, end))
-    return blocks[first:last]
-
-
-def _belongs(text: str, before: PassageBlock, block: PassageBlock) -> bool:
-    """Return true for a block that is not understood without the one before it."""
-    if block.kind is Kind.CODE:
-        return True
-    if block.kind in (Kind.ITEM, Kind.ROW) and before.kind is block.kind:
-        return True
-    return text[before.start : before.end].rstrip().endswith(":")
-
-
-def _unit_parts(text: str, unit: SectionUnit) -> Iterator[SectionUnit]:
-    """Yield a unit; a very long one in parts: between its blocks, each with the introduction or the table head."""
-    if unit.end - unit.start <= MAX_UNIT_CHARACTERS:
-        yield unit
-        return
-    if len(unit.blocks) < 2:
-        pieces = cut_pieces(text, unit.start, unit.end, PART_CHARACTERS)
-        yield from (SectionUnit(start, end, unit.blocks) for start, end in pieces)
-        return
-    start = unit.start
-    group: list[PassageBlock] = []
-    for block in unit.blocks:
-        if group and block.end - start > PART_CHARACTERS:
-            yield from _unit_parts(text, SectionUnit(start, group[-1].end, tuple(group), _lead(group, start)))
-            start = group[-1].end
-            group = []
-        group.append(block)
-    rest = SectionUnit(start, unit.end, tuple(group), _lead(group, start))
-    if start > unit.start:
-        yield from _unit_parts(text, rest)
-        return
-    # Short blocks, and behind them lines that are none, such as a table of contents.
-    pieces = cut_pieces(text, rest.start, rest.end, PART_CHARACTERS)
-    yield from (SectionUnit(first, last, rest.blocks, rest.lead) for first, last in pieces)
-
-
-def _lead(group: Sequence[PassageBlock], start: int) -> tuple[int, int] | None:
-    """Return the introduction or table head of blocks, if it lies before their beginning."""
-    lead = group[0].lead
-    if lead and lead[0] < start:
-        return lead
-    return None
-
-
 class _Fit(NamedTuple):
-    """The fit of a section for a call: score and coverage for the best of its questions, share of the heading asked."""
+    """The fit of a section for a call, by the question that it fits best."""
+
+    score: float = 0.0
+    coverage: float = 0.0
+    words: float = 0.0
+    """Coverage without regard to names in code."""
+    asked: float = 0.0
+    """Share of the heading that is asked."""
+    named: float = 0.0
+    """Share of the question that those of its rare names in code have which the section has, too."""
+
+
+class _Ranked(NamedTuple):
+    """A section with its rank; one that `passes` may be shown, whatever the other sections have."""
 
     score: float
     coverage: float
-    asked: float
+    section: Section
+    passes: bool
+
+
+def _code_names(question: str) -> Iterable[str]:
+    """Yield the words of a question that are written like code."""
+    for match in CODE_NAME.finditer(question):
+        word = match[0]
+        if CODE_MARK.search(word):
+            yield word.removesuffix("()").rstrip(".")
 
 
 # --- the choice -------------------------------------------------------------------------------------------------------
@@ -375,26 +232,49 @@ class _Candidate:
 
     source: SourceExtract
     text: str
-    sections: list[tuple[float, float, Section]]
-    """Score, coverage and section, best first."""
+    sections: list[_Ranked]
+    """Best first."""
+    hits: list[Section]
+    """Those in which a search found something, best first."""
     coverage: float
     score: float
     spans: list[tuple[int, int]] = field(default_factory=list)
+    before: list[tuple[int, int]] = field(default_factory=list)
+    """What an earlier answer to the same request was shown."""
     used: float = 0.0
 
     def has(self, start: int, end: int) -> bool:
         """Return true if a range is chosen already."""
         return any(first <= start and end <= last for first, last in self.spans)
 
+    def is_known(self, start: int, end: int) -> bool:
+        """Return true for a range without a word that was not shown, here or before."""
+        return not any(self.text[first:last].strip() for first, last in self.rest_of(start, end))
+
     def touches(self, start: int, end: int) -> bool:
-        """Return true if a part of a range is chosen already."""
-        return any(first < end and start < last for first, last in self.spans)
+        """Return true if a part of a range was shown, here or before."""
+        return any(first < end and start < last for first, last in (*self.spans, *self.before))
+
+    def rest_of(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return the parts of a range that were not shown, neither here nor before."""
+        parts = []
+        for first, last in sorted([*self.spans, *self.before]):
+            if start < min(first, end):
+                parts.append((start, min(first, end)))
+            start = max(start, last)
+        return [*parts, (start, end)] if start < end else parts
 
     def add(self, start: int, end: int) -> None:
         """Choose a range, joined with those that it touches."""
         touching = [span for span in self.spans if span[0] <= end and start <= span[1]]
         merged = (min([start, *(first for first, _ in touching)]), max([end, *(last for _, last in touching)]))
         self.spans = sorted([*(span for span in self.spans if span not in touching), merged])
+
+
+def _best_first(pages: Iterable[_Candidate]) -> list[tuple[_Ranked, _Candidate]]:
+    """Return the sections of pages that may be shown, with their pages."""
+    sections = [(each, one) for one in pages for each in one.sections if each.passes]
+    return sorted(sections, key=lambda item: (-item[0].score, item[1].source.id, item[0].section.start))
 
 
 class _Choice:
@@ -416,72 +296,120 @@ class _Choice:
             self._take_wanted()
         else:
             self._take_best()
-        numbers = {
-            (section.source_id, section.start): number
-            for number, section in numbered_sections(self.request, self.documents).items()
-        }
-        return [
-            ShownSource(
-                candidate.source,
-                candidate.text,
-                tuple(candidate.spans),
-                tuple(
-                    HiddenSection(
-                        numbers[candidate.source.id, part.start],
-                        part,
-                        in_part=candidate.touches(part.start, part.end),
-                        beginning=_beginning(candidate.text, part),
-                    )
-                    for part in self._hidden(candidate)
-                ),
+        return [self._as_shown(candidate) for candidate in self.candidates if candidate.spans]
+
+    def _as_shown(self, one: _Candidate) -> ShownSource:
+        hidden = tuple(
+            HiddenSection(
+                self._numbers[one.source.id, part.start],
+                part,
+                in_part=one.touches(part.start, part.end),
+                beginning=_beginning(one.text, part),
             )
-            for candidate in self.candidates
-            if candidate.spans
-        ]
+            for part in self._hidden(one)
+        )
+        return ShownSource(one.source, one.text, tuple(one.spans), hidden, partial(self._narrowed, one))
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[str, int], int]:
+        """Return the numbers of all sections by source and offset."""
+        numbered = numbered_sections(self.request, self.documents)
+        return {(section.source_id, section.start): number for number, section in numbered.items()}
+
+    def _narrowed(self, one: _Candidate, tokens: float) -> ShownSource:
+        """Return what is shown of a source with fewer tokens: the best sections and units of those chosen."""
+        fewer = replace(one, spans=[], used=0.0)
+        room = tokens
+        for ranked in one.sections:
+            parts = [(max(first, ranked.section.start), min(last, ranked.section.end)) for first, last in one.spans]
+            for start, end in parts:
+                if start < end:
+                    self._take_section(fewer, replace(ranked.section, start=start, end=end), room - fewer.used)
+        return self._as_shown(fewer)
 
     def rest(self, asked: Sequence[SectionRef]) -> list[SectionRef]:
-        """Return sections of the pages of `asked` ones that the call did not show whole and that fit beside them."""
+        """Return sections of the pages of `asked` ones that the call did not show whole and that fit beside them.
+
+        Sections that have hardly a word of the questions are none of them.
+        """
         self._take_best()
-        texts = {one.source.id: one.text for one in self.candidates}
+        by_id = {one.source.id: one for one in self.candidates}
         left = self.request.shown_tokens - sum(
-            token_size(texts[one.source_id][one.start : one.end]) for one in asked if one.source_id in texts
+            self._rest_size(by_id[one.source_id], one.start, one.end) for one in asked if one.source_id in by_id
         )
         taken = {(one.source_id, one.start) for one in asked}
-        pages = [one for one in self.candidates if one.source.id in {each.source_id for each in asked}]
-        hidden = [(score, one, part) for one in pages for score, _, part in one.sections
-                  if not one.has(part.start, part.end) and (one.source.id, part.start) not in taken]  # fmt: skip
+        pages = [by_id[name] for name in dict.fromkeys(one.source_id for one in asked) if name in by_id]
+        hidden = [(ranked.score, one, ranked.section) for one in pages for ranked in one.sections
+                  if (ranked.passes or ranked.coverage >= FURTHER_FLOOR)
+                  and not one.is_known(ranked.section.start, ranked.section.end)
+                  and (one.source.id, ranked.section.start) not in taken]  # fmt: skip
         hidden.sort(key=lambda item: (-item[0], item[1].source.id, item[2].start))
         rest = list[SectionRef]()
         for _, one, part in hidden:
-            size = token_size(one.text[part.start : part.end])
+            size = self._rest_size(one, part.start, part.end)
             if size <= left:
                 rest.append(SectionRef(source_id=one.source.id, start=part.start, end=part.end))
                 left -= size
         return rest
 
+    @staticmethod
+    def _rest_size(one: _Candidate, start: int, end: int) -> float:
+        """Return the tokens of what of a range is not chosen yet; of all of it if that is chosen."""
+        return sum(token_size(one.text[first:last]) for first, last in one.rest_of(start, end) or [(start, end)])
+
     # --- ranking ------------------------------------------------------------------------------------------------------
     def _ranked(self, source: SourceExtract, text: str) -> _Candidate:
-        measured = [(self._measure(source, text, section), section) for section in sections_of(text)]
+        sections = sections_of(text)
+        names = self._rare_names(source, sections)
+        measured = [(self._measure(source, text, section, names), section) for section in sections]
         # What a heading promises makes a section of a page worth showing, and not the page.
-        score, coverage, _ = max((fit for fit, _ in measured), default=_Fit(0.0, 0.0, 0.0))
-        sections = [
-            (fit.score + HEADING_WEIGHT * fit.asked, fit.coverage + HEADING_COVERAGE * fit.asked, section)
-            for fit, section in measured
-        ]
-        sections.sort(key=lambda ranked: (-ranked[0], ranked[2].start))
-        if is_index(text):
-            coverage = 0.0
-        return _Candidate(source, text, sections, coverage, score)
+        best = max((fit for fit, _ in measured), default=_Fit())
+        ranked = []
+        for fit, section in measured:
+            share = fit.coverage + HEADING_COVERAGE * fit.asked
+            rank = fit.score + HEADING_WEIGHT * fit.asked + NAME_WEIGHT * fit.named
+            ranked.append(_Ranked(rank, share, section, passes=share >= FLOOR or fit.named > 0))
+        ranked.sort(key=lambda each: (-each.score, each.section.start))
+        # What a search found may be many sections: the one that fits best is what it found.
+        found = {
+            next(
+                (n for n, each in enumerate(ranked) if hint.start < each.section.end and each.section.start < hint.end),
+                0,
+            )
+            for hint in source.sections
+        }
+        ranked = [each._replace(passes=each.passes or number in found) for number, each in enumerate(ranked)]
+        hits = [ranked[number].section for number in sorted(found) if ranked]
+        coverage = 0.0 if is_index(text) else best.words
+        return _Candidate(source, text, ranked, hits, coverage, best.score)
 
-    def _measure(self, source: SourceExtract, text: str, section: Section) -> _Fit:
-        """Return how a section fits the question that it fits best, and how much of its heading is asked."""
-        blocks = _blocks_between(text, section.start, section.end)
-        best = (0.0, 0.0)
-        asked = max((one.asked_share(section.title, source.title) for one in self.rankings), default=0.0)
+    def _rare_names(self, source: SourceExtract, sections: Sequence[Section]) -> list[frozenset[str]]:
+        """Return, for each question, the keys of its names in code that few sections of a page have."""
+        limit = max(MIN_RARE_SECTIONS, RARE_SHARE * len(sections))
+        found = []
         for ranking in self.rankings:
+            counts = Counter(
+                key for section in sections for key in ranking.found(source.id, section.start, section.end)
+            )
+            named = {key for word in _code_names(ranking.query) for key in subject_keys(word, self.request.language)}
+            found.append(frozenset(key for key in named if 0 < counts[key] <= limit))
+        return found
+
+    def _measure(self, source: SourceExtract, text: str, section: Section, names: Sequence[frozenset[str]]) -> _Fit:
+        """Return how a section fits the question that it fits best, and how much of its heading is asked.
+
+        `names` are the rare names of each question. Spread over a table or a list, they count like words of one block.
+        """
+        blocks = blocks_between(text, section.start, section.end)
+        best = _Fit()
+        asked = max((one.asked_share(section.title, source.title) for one in self.rankings), default=0.0)
+        for ranking, rare in zip(self.rankings, names, strict=True):
+            here = rare & ranking.found(source.id, section.start, section.end)
+            named = ranking.question.coverage(here) / ranking.achievable
             if not blocks:  # lines without a sentence
                 lines = ranking.measure(source, section.start, section.end, None)
-                best = max(best, (lines.score, lines.coverage / ranking.achievable))
+                share = lines.coverage / ranking.achievable
+                best = max(best, _Fit(lines.score, share, share, asked, named))
                 continue
             # The words of a heading are those of the block below it.
             starts = [section.start, *(block.start for block in blocks[1:])]
@@ -490,10 +418,11 @@ class _Choice:
             ]
             whole = ranking.measure(source, section.start, section.end, blocks[0])
             score = max(passage.score for passage in passages) + COVERAGE_WEIGHT * whole.coverage
-            coverage = max([SPREAD_WEIGHT * whole.coverage, *(passage.coverage for passage in passages)])
-            coverage /= ranking.achievable
-            best = max(best, (score, coverage))
-        return _Fit(*best, asked)
+            spread = SPREAD_WEIGHT * whole.coverage / ranking.achievable
+            words = max(spread, *(passage.coverage / ranking.achievable for passage in passages))
+            coverage = max(words, spread + (1 - SPREAD_WEIGHT) * named)
+            best = max(best, _Fit(score, coverage, words, asked, named))
+        return best
 
     def _unit_score(self, one: _Candidate, unit: SectionUnit) -> float:
         """Return the score of the best block of a unit, as far as it lies in it."""
@@ -520,36 +449,70 @@ class _Choice:
         others = others[: max(1, int(self.left / MIN_SOURCE_TOKENS))]
         first = min(FIRST_TOKENS, self.left / max(1, len(others)))
         for one in others:
-            self._take_section(one, one.sections[0][2], min(first, self.left))
+            for section in dict.fromkeys([*one.hits[:1], one.sections[0].section]):
+                self._take_section(one, section, min(first - one.used, self.left))
+        ranked = _best_first(others)
+        for each, one in ranked:
+            self._take_section(one, each.section, self._room(one))
+        # A long section that much of a question fits is read on, where the others have what they need.
+        for each, one in ranked:
+            is_best = each.score >= READ_ON_SHARE * one.sections[0].score
+            if each.coverage >= FLOOR and is_best and not one.source.again:
+                self._take_section(one, each.section, self.left, whole=True)
         for one in others:
             rest = token_size(one.text) - one.used
             matters = not one.source.again and one.coverage >= WHOLE_FLOOR
-            fits = rest <= self.left and token_size(one.text) <= MAX_WHOLE_TOKENS
-            if matters and fits and self._limit(one) == len(one.text):
+            if matters and rest <= self.left and self._is_read_whole(one):
                 self._take(one, 0, len(one.text))
-        ranked = [(score, other, section) for other in others for score, coverage, section in other.sections
-                  if coverage >= FLOOR]  # fmt: skip
-        ranked.sort(key=lambda item: (-item[0], item[1].source.id, item[2].start))
-        for _, one, section in ranked:
-            if one.source.again:
-                room = min(self.left, REPEATED_TOKENS - one.used)
-            else:
-                room = self.left
-            self._take_section(one, section, room)
         # A section that is hardly longer than its line in the outline is shown in its place.
         for one in others:
-            short = [part for _, _, part in one.sections if part.end - part.start <= MIN_LISTED_CHARACTERS]
+            short = [each.section for each in one.sections]
+            short = [part for part in short if part.end - part.start <= MIN_LISTED_CHARACTERS]
             for section in short if not one.source.again else ():
                 self._take_section(one, section, self.left)
 
+    def _room(self, one: _Candidate) -> float:
+        """Return the tokens that a source may still take."""
+        if one.source.again:
+            return min(self.left, REPEATED_TOKENS - one.used)
+        return self.left
+
+    def _is_read_whole(self, one: _Candidate) -> bool:
+        """Return true for a page to show whole where there is room: a small one, or one that fits in large part."""
+        size = token_size(one.text)
+        fitting = sum(each.section.end - each.section.start for each in one.sections if each.coverage >= FLOOR)
+        is_fitting = size <= SMALL_PAGE_TOKENS or fitting >= FITTING_SHARE * len(one.text)
+        return size <= MAX_WHOLE_TOKENS and is_fitting and self._limit(one) == len(one.text)
+
     def _take_wanted(self) -> None:
+        """Show the sections asked for, without the parts that the answer which asked for them was shown."""
+        if self.request.shown_before:
+            self._take_best()
+            self.left = float(self.request.shown_tokens)
+            for one in self.candidates:
+                one.before = one.spans
+                one.spans = []
+                one.used = 0.0
         by_id = {candidate.source.id: candidate for candidate in self.candidates}
         for wanted in self.request.wanted:
-            one = by_id.get(wanted.source_id)
-            if one is None:
+            page = by_id.get(wanted.source_id)
+            if page is None:
                 continue
-            section = next((part for part in sections_of(one.text) if part.start == wanted.start), None)
-            self._take_section(one, section or Section(wanted.start, wanted.end, ()), self.left)
+            section = next((part for part in sections_of(page.text) if part.start == wanted.start), None)
+            section = section or Section(wanted.start, wanted.end, ())
+            parts = [part for part in page.rest_of(section.start, section.end) if page.text[slice(*part)].strip()]
+            for start, end in parts or [(section.start, section.end)]:
+                self._take_section(page, replace(section, start=start, end=end), self.left, whole=True)
+        if self.request.shown_before or self.request.sections:
+            return
+        # Named by a reader who saw headings alone: what else answers stands often beside it.
+        room = min(self.left, BESIDE_TOKENS)
+        pages = [by_id[name] for name in {wanted.source_id for wanted in self.request.wanted} if name in by_id]
+        for each, one in _best_first(pages):
+            size = self._rest_size(one, each.section.start, each.section.end)
+            if size <= room and not one.is_known(each.section.start, each.section.end):
+                self._take_section(one, each.section, room)
+                room -= size
 
     def _belongs(self, one: _Candidate) -> bool:
         """Return true for a page that has enough of a question's words, or is in another language than they."""
@@ -566,8 +529,8 @@ class _Choice:
         """Show a source whole, or its best sections up to the limit of characters, whatever room there is."""
         if self._limit(one) == len(one.text):
             self._take(one, 0, len(one.text))
-        for _, _, section in one.sections:
-            self._take_section(one, section, math.inf)
+        for each in one.sections:
+            self._take_section(one, each.section, math.inf)
 
     def _limit(self, one: _Candidate) -> int:
         """Return the most characters to show of a source."""
@@ -581,28 +544,33 @@ class _Choice:
         one.used += cost
         self.left -= cost
 
-    def _take_section(self, one: _Candidate, section: Section, room: float) -> None:
-        """Show a section whole if it is short and fits, else its best units with their neighbours."""
+    def _take_section(self, one: _Candidate, section: Section, room: float, *, whole: bool = False) -> None:
+        """Show a section whole if it is short and fits, else its best units with their neighbours.
+
+        A long one is shown up to a limit, unless all of it is wanted.
+        """
         characters = self._limit(one) - sum(end - start for start, end in one.spans)
         size = token_size(one.text[section.start : section.end])
         if one.has(section.start, section.end) or room <= 0 or characters <= 0:
             return
         is_short = section.end - section.start <= min(MAX_SECTION_CHARACTERS, characters)
-        if size <= room and (is_short or self.request.wanted):
+        if whole:
+            size = self._rest_size(one, section.start, section.end)
+        if size <= room and (is_short or whole) and section.end - section.start <= self._limit(one):
             lead = units_of(one.text, section)[0].lead
             for start, end in ((section.start, section.end), *([lead] if lead else [])):
                 self._take(one, start, end)
             return
-        self._take_units(one, section, room, characters)
+        limit = characters if whole else min(characters, MAX_SECTION_CHARACTERS)
+        self._take_units(one, section, room, limit)
 
-    def _take_units(self, one: _Candidate, section: Section, room: float, characters: int) -> None:
+    def _take_units(self, one: _Candidate, section: Section, room: float, limit: int) -> None:
         """Show the best units of a section with their neighbours; if not even one fits, the best part of the best."""
         units = units_of(one.text, section)
         best = sorted(range(len(units)), key=lambda index: (-self._unit_score(one, units[index]), index))
         order = dict.fromkeys(
             near for index in best for near in (index, index - 1, index + 1) if 0 <= near < len(units)
         )
-        limit = min(characters, MAX_SECTION_CHARACTERS)
         taken = False
         for index in order:
             unit = units[index]
@@ -627,5 +595,5 @@ class _Choice:
     # --- the outline --------------------------------------------------------------------------------------------------
     def _hidden(self, one: _Candidate) -> list[Section]:
         """Return the sections that are not shown or only in part: at most 40, the best ones, in their order."""
-        hidden = [section for _, _, section in one.sections if not one.has(section.start, section.end)]
+        hidden = [each.section for each in one.sections if not one.is_known(each.section.start, each.section.end)]
         return sorted(hidden[:MAX_OUTLINE_LINES], key=lambda section: section.start)

@@ -4,7 +4,7 @@ A number means the same page in every turn. The role sees titles, places, the sn
 text of a page.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -20,7 +20,7 @@ from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import findings_of_page, reading_input
+from workflows.phases.role_inputs import findings_of_page, notes_on, reading_input
 from workflows.rules.duplicates import Identities
 from workflows.rules.sub_queries import normalized_query
 from workflows.run.host import ended_calls, run_parallel
@@ -30,8 +30,6 @@ MAX_LISTED_PAGES: Final = 12
 """Pages listed per search."""
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
-MAX_NOTES_SHOWN: Final = 30
-"""Notes of earlier readings of a page that another reading of it is shown, the newest."""
 NOTHING_IN_PAGE: Final = "nothing in it speaks about the task; all of it was read."
 NOTHING_IN_PARTS: Final = "nothing in the parts that were read speaks about the task."
 
@@ -50,14 +48,6 @@ class PageReading:
     def purpose(self) -> str:
         """Return the key by which repeated readings are recognized."""
         return f"{self.section} {normalized_query(self.focus)}".strip()
-
-    @property
-    def step(self) -> str:
-        """Return the name of its call."""
-        suffix = ""
-        if self.purpose != "0":
-            suffix = f"/{short_hash(self.purpose)}"
-        return f"analyze/{self.source_id}{suffix}"
 
 
 class ReadingPosition(Position):
@@ -151,22 +141,23 @@ async def read_for_purposes(
     engine: EngineKind | None,
     limit: int = FINDINGS_PER_SUB_QUERY,
 ) -> dict[PageReading, AnalyzerResult]:
-    """Have pages read concurrently, each in a call of its own; a failure affects only its own page.
+    """Have pages read concurrently, each in one call for all its purposes; a failure affects only its own page.
 
     `task` owns the findings; `limit` is the least number of findings that a reader may make of a page. All answers are
     merged in order, and returned by reading. Raises `Interrupted`.
     """
     kind = engine or run.resolved.engine
-    requests = {reading: _reading_input(run, task, reading, limit, kind) for reading in dict.fromkeys(readings)}
+    groups = group_readings(readings, together=kind is EngineKind.MODEL)
     asked = [
-        partial(read_sources, run, ANALYZER, reading.step, request, engine) for reading, request in requests.items()
+        partial(read_sources, run, ANALYZER, _step(group), _reading_input(run, task, group, limit, kind), engine)
+        for group in groups
     ]
     calls = await run_parallel(run.host, asked, run.resolved.limits.max_parallel)
     results = dict[PageReading, AnalyzerResult]()
-    for reading, call, reason in ended_calls(requests, calls):
-        source = run.state.evidence.sources[reading.source_id]
+    for group, call, reason in ended_calls(groups, calls):
+        source = run.state.evidence.sources[group[0].source_id]
         if reason is None:
-            results[reading] = call.result()
+            results |= {reading: part_for(call.result(), number) for number, reading in enumerate(group, start=1)}
             merge(run, task, call.result())
         else:
             run.branch_failed(Message("analysis_of_pages_failed", pages=counted("page", 1), reason=reason))
@@ -174,9 +165,44 @@ async def read_for_purposes(
             position.not_analyzed.append(source.id)  # not retried
         purposes = position.purposes.setdefault(source.id, [])
         is_as_asked = reason is None and not is_made_by_rules(run.state, call.result())
-        if is_as_asked and reading.purpose not in purposes:
-            purposes.append(reading.purpose)
+        if is_as_asked:
+            purposes += [purpose for purpose in dict.fromkeys(one.purpose for one in group) if purpose not in purposes]
     return results
+
+
+def group_readings(readings: Iterable[PageReading], *, together: bool) -> list[tuple[PageReading, ...]]:
+    """Return the distinct readings, `together` those of one page, but sections that are named apart from the rest.
+
+    A page that one call reads for two purposes is paid once, and its notes do not repeat each other.
+    """
+    groups = dict[object, tuple[PageReading, ...]]()
+    for reading in dict.fromkeys(readings):
+        key = (reading.source_id, bool(reading.section)) if together else reading
+        groups[key] = (*groups.get(key, ()), reading)
+    return list(groups.values())
+
+
+def _step(group: Sequence[PageReading]) -> str:
+    """Return the name of the call for readings of one page."""
+    purpose = "; ".join(reading.purpose for reading in group)
+    suffix = "" if purpose == "0" else f"/{short_hash(purpose)}"
+    return f"analyze/{group[0].source_id}{suffix}"
+
+
+def part_for(result: AnalyzerResult, number: int) -> AnalyzerResult:
+    """Return what of an answer to several purposes is for one of them: what names none of them is for the first."""
+    if not result.answered:
+        return result
+    chosen = [
+        (finding, numbers)
+        for finding, numbers in zip(result.findings, result.answered, strict=True)
+        if number in (numbers or [1])
+    ]
+    return result.with_fields(
+        findings=[finding for finding, _ in chosen],
+        answered=[numbers for _, numbers in chosen],
+        gaps=[gap for gap in result.gaps if number == max(1, gap.sub_query)],
+    )
 
 
 def may_read_by_rules(run: ResearchRun, position: ReadingPosition) -> bool:
@@ -193,20 +219,22 @@ def may_read_by_rules(run: ResearchRun, position: ReadingPosition) -> bool:
 
 
 def _reading_input(
-    run: ResearchRun, task: PlanNode, reading: PageReading, limit: int, engine: EngineKind
+    run: ResearchRun, task: PlanNode, group: Sequence[PageReading], limit: int, engine: EngineKind
 ) -> AnalyzeInput:
-    """Return the request to read one page for its purpose."""
-    if reading.focus:
-        query = task.with_fields(text=reading.focus, expected_contribution="")
-    else:
-        query = task
-    source = run.state.evidence.sources[reading.source_id]
-    request = reading_input(run, [query], [source], issues=[])
+    """Return the request to read one page for its purposes."""
+    queries = [
+        task.with_fields(text=reading.focus, expected_contribution="") if reading.focus else task for reading in group
+    ]
+    source = run.state.evidence.sources[group[0].source_id]
+    request = reading_input(run, queries, [source], issues=[])
     if engine is EngineKind.MODEL:
         limit = max(limit, findings_of_page(source))
-    sections = [reading.section] if reading.section else []
-    notes = [finding.statement for finding in run.state.evidence.findings if source.id in finding.source_ids]
-    return request.with_fields(max_findings=limit, sections=sections, outlined=True, found=notes[-MAX_NOTES_SHOWN:])
+    return request.with_fields(
+        max_findings=limit,
+        sections=list(dict.fromkeys(reading.section for reading in group if reading.section)),
+        outlined=True,
+        found=notes_on(run.state.evidence.findings, [source.id]),
+    )
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------

@@ -223,7 +223,7 @@ async def read_sources(
         wanted=first.wanted,
         found=[*request.found, *statements],
         found_gaps=[gap.description for gap in first.gaps],
-        shown_before=True,
+        shown_before=not first.narrowed,
     )
     with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
         second = await run.ask(role, f"{step}/sections", more, engine)
@@ -245,11 +245,17 @@ def _joined(run: ResearchRun, first: O, second: O) -> O:
         evidence=[*first.evidence, *second.evidence],
         gaps=second.gaps,
         settled_gaps=[*first.settled_gaps, *second.settled_gaps],
-        outline=[line for line in first.outline if line in second.outline],
+        outline=_hidden_after_both(first.outline, second.outline),
         quality_updates=[*first.quality_updates, *second.quality_updates],
         dropped_quotes=first.dropped_quotes + second.dropped_quotes,
         entry=second.entry or first.entry,
     )
+
+
+def _hidden_after_both(first: Sequence[str], second: Sequence[str]) -> list[str]:
+    """Return the lines of the second outline whose section the first one has, too; lines begin with its number."""
+    hidden = {line.partition(".")[0] for line in first}
+    return [line for line in second if line.partition(".")[0] in hidden]
 
 
 def _numbers(output: AnalyzerResult) -> list[list[int]]:

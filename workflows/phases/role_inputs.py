@@ -41,6 +41,10 @@ MAX_PAGES_NAMED: Final = 40
 """Titles of pages that a reader is told of, the latest ones: of one iteration's pages each."""
 
 
+MAX_NOTES_SHOWN: Final = 30
+"""Notes of earlier readings that another reading of the same pages is shown, the newest."""
+
+
 def limit_sources(state: ResearchState, sources: list[Source]) -> list[Source]:
     """Return the sources of one analysis: all protected ones, then others up to `MAX_SOURCES` in total."""
     protected = set(protected_ids(state).values())
@@ -57,9 +61,11 @@ def reading_input(
 ) -> AnalyzeInput:
     """Return the analyzer's request for some sources and all sub-queries that they may answer.
 
-    `known` are the ids of those that an analysis for other sub-queries has read.
+    `known` are the ids of those that an analysis for other sub-queries has read; what was found there is listed.
     """
     state = run.state
+    asked_ids = {query.id for query in queries}
+    found = [finding for finding in state.evidence.findings if finding.sub_query_id not in asked_ids]
     asked = [
         PlanNode(
             id=query.id,
@@ -81,10 +87,21 @@ def reading_input(
         high_quality_sources=len(state.evidence.high_quality_sources()),
         pages_read=[source.title or source.url for source in state.evidence.readable_sources()][-MAX_PAGES_NAMED:],
         max_findings=FINDINGS_PER_SUB_QUERY,
+        found=notes_on(found, known),
         documents_searched=state.evidence.documents_searched,
         term_documents=state.evidence.term_documents,
         issues=issues,
     )
+
+
+def notes_on(findings: Sequence[Finding], source_ids: Collection[str]) -> list[str]:
+    """Return what a model found in these sources, the newest statements, so that another reading adds to them."""
+    notes = [
+        finding.statement
+        for finding in findings
+        if not finding.by_rules and not set(source_ids).isdisjoint(finding.source_ids)
+    ]
+    return notes[-MAX_NOTES_SHOWN:]
 
 
 def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> list[Gap]:

@@ -6,19 +6,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.evidence import SectionRef
+from contracts.evidence import SectionHint, SectionRef
 from contracts.roles import AnalyzeInput
 from providers.extractive.blocks import blocks_of
 from providers.extractive.ranking import Ranking, SourceWords
+from providers.tokens.sections import sections_of, units_of
 from providers.tokens.showing import (
     MAX_OUTLINE_LINES,
     ShownSource,
     numbered_sections,
     rest_of_pages,
-    sections_of,
     show_sources,
     token_size,
-    units_of,
 )
 from tests.unit.activities.scripted import analyze_input, reference, source
 
@@ -107,17 +106,27 @@ def test_a_long_page_is_shown_by_its_best_sections_and_names_the_others() -> Non
 
 
 def test_what_was_asked_for_is_shown_and_nothing_else() -> None:
-    """Sections whole, however little they have of the question's words."""
+    """Sections whole, however little they have of the question's words; beside those that were named for a gap, from
+    their headings alone, what fits it best.
+    """
     text = page(80, 61)
     start = text.index("## 5. Part 5")
-    (one,) = shown(text, wanted=[SectionRef(source_id="src-0", start=start, end=start + 100)]).values()
+    wanted = [SectionRef(source_id="src-0", start=start, end=start + 100)]
+    (one,) = shown(text, wanted=wanted, shown_before=True).values()
     assert one.excerpt().splitlines()[1] == "## 5. Part 5"
     assert one.excerpt().count("## ") == 1
+    (one,) = shown(text, sections=[6]).values()
+    assert one.excerpt().count("## ") == 1
+    (one,) = shown(text, wanted=wanted).values()
+    assert one.excerpt().count("## ") == 2
+    assert ANSWER in one.excerpt()
 
 
 def test_a_second_call_shows_what_else_of_a_page_fits() -> None:
     """Beside the sections asked for, those of the same page that were not shown, up to the tokens of a call."""
-    text, other = page(30, 7), page(30, 8)
+    near = "The wraparound of a harbour is a story of its own. " + TALK
+    text, other = page(30, 7, near), page(30, 8, near)
+    text = text.replace(f"## 9. Part 9\n\n{near}", f"## 9. Part 9\n\n{TALK}")
     request, documents = call(text, other, shown_tokens=6_000)
     before = {one.source.id: one for one in show_sources(request, documents)}
     asked = [SectionRef(source_id="src-0", start=start, end=start + 100) for start in [text.index("## 5. Part 5")]]
@@ -127,9 +136,10 @@ def test_a_second_call_shows_what_else_of_a_page_fits() -> None:
     assert asked[0] not in rest
     hidden = {part.section.start for part in before["src-0"].hidden} | {asked[0].start}
     assert {one.start for one in rest} <= hidden
+    assert text.index("## 9. Part 9") not in {one.start for one in rest}, "it has no word of the question"
     (again,) = show_sources(request.with_fields(wanted=[*asked, *rest], shown_before=True), documents)
     assert token_size(again.excerpt()) <= 6_000
-    short = page(8, 7, TALK * 3)
+    short = page(8, 7, near * 3)
     request, documents = call(short, shown_tokens=3_000)
     (one,) = show_sources(request, documents)
     assert one.hidden
@@ -155,7 +165,7 @@ def test_a_list_keeps_its_introduction_and_a_table_its_head() -> None:
 
 def test_tokens_are_spent_on_the_best_page_and_each_other_page_has_its_best_section() -> None:
     """However good the best one is, what the second says is shown too."""
-    one, other = shown(page(30, 3), page(30, 4), shown_tokens=12_000).values()
+    one, other = shown(page(30, 3, ANSWER + TALK), page(30, 4, ANSWER + TALK), shown_tokens=14_000).values()
     assert (one.hidden == ()) != (other.hidden == ())
     assert ANSWER in one.excerpt()
     assert ANSWER in other.excerpt()
@@ -171,6 +181,109 @@ def test_a_page_that_was_read_before_is_shown_in_part() -> None:
     assert token_size(one.excerpt()) <= 2_100
     (bounded,) = shown(text, max_characters=1_500).values()
     assert bounded.characters <= 1_500
+
+
+def asking(text: str, question: str, **changes: Any) -> tuple[AnalyzeInput, dict[str, str]]:
+    """A request with this question about one text."""
+    request, documents = call(text, **changes)
+    return request.with_fields(
+        query=question, sub_query=request.sub_query.with_fields(text=question), documents_searched=500
+    ), documents
+
+
+def test_names_in_code_bring_their_section_though_no_block_has_many_of_them() -> None:
+    """Each row of a table of columns has one of the asked names; a section that has more words of the question in one
+    paragraph is shown too. A name that most sections have brings none.
+    """
+    columns = ("dead_rows", "last_auto_run", "auto_run_count", "changed_rows")
+    rows = "\n".join(f"| `{name}` `bigint` | {TALK[:300]} |" for name in columns)
+    table = f"| Column | Description |\n| --- | --- |\n{rows}"
+    overview = f"Views and columns show whether the sweeper keeps up. {TALK}"
+    sections = [f"## {number}. Chapter {number}\n\nIt has `row_id`. {TALK}" for number in range(40)]
+    sections[30] = f"## 30. The tables\n\n{table}"
+    text = "# Statistics\n\n" + f"## Overview\n\n{overview}\n\n" + "\n\n".join(sections)
+    question = f"Which views and columns show whether the sweeper keeps up: {', '.join(columns)}, row_id?"
+    (one,) = show_sources(*asking(text, question))
+    assert all(f"`{name}`" in one.excerpt() for name in columns)
+    assert "## Overview" in one.excerpt()
+    assert one.excerpt().count("`row_id`") == 0
+
+
+def test_the_section_that_a_search_found_is_shown() -> None:
+    """Though it has hardly a word of the question that is asked of the page now."""
+    text = page(60, 7)
+    start = text.index("## 40. Part 40")
+    request, documents = call(text, shown_tokens=3_000)
+    hint = SectionHint(start=start, end=start + 50, heading="Part 40")
+    assert "## 40. Part 40" not in show_sources(request, documents)[0].excerpt()
+    found = request.with_fields(sources=[request.sources[0].with_fields(sections=[hint])])
+    (one,) = show_sources(found, documents)
+    assert "## 40. Part 40" in one.excerpt()
+    assert ANSWER in one.excerpt()
+
+
+def test_a_long_section_is_read_on_where_there_is_room() -> None:
+    """Its best parts come first."""
+    paragraph = f"{ANSWER} {TALK}"
+    filler = "\n\n".join(f"## {number}. Part {number}\n\n{TALK}" for number in range(40))
+    long = "\n\n".join([paragraph] * 8)
+    text = f"# The manual\n\n## Freezing\n\n{long}\n\n{filler}"
+    (one,) = shown(text, shown_tokens=24_000).values()
+    assert one.excerpt().count(ANSWER) == 8
+    (one,) = shown(text, shown_tokens=1_500).values()
+    assert 0 < one.excerpt().count(ANSWER) < 8
+
+
+def test_of_a_large_page_that_fits_in_small_part_this_part_is_shown() -> None:
+    """A small page is shown whole, and so is a large one if a third of it fits."""
+    large = page(30, 7)
+    (one,) = shown(large).values()
+    assert ANSWER in one.excerpt()
+    assert one.characters < len(large) / 5
+    assert len(one.hidden) >= 28
+    (one,) = shown(page(30, 7, f"{ANSWER} {TALK}")).values()
+    assert one.hidden == ()
+
+
+def test_with_less_room_whole_units_of_the_same_sections_are_shown() -> None:
+    """Under their headings, a list with all its items, and the rest is named by its numbers."""
+    steps = STEPS.replace("Vacuum step", "Vacuum rows before wraparound, step")
+    text = f"# The manual\n\n## Steps\n\n{steps}\n\n" + "\n\n".join(
+        f"## {number}. Part {number}\n\n{ANSWER} {TALK}" for number in range(8)
+    )
+    request, documents = call(text)
+    (whole,) = show_sources(request, documents)
+    assert whole.hidden == ()
+    size = token_size(whole.excerpt())
+    less = whole.narrow(0.4 * size)
+    assert token_size(less.excerpt()) <= 0.45 * size
+    assert steps in less.excerpt()
+    headings = [line for line in less.excerpt().splitlines() if line.startswith("## ")]
+    assert headings
+    assert len(headings) + len(less.hidden) == 9
+    numbers = numbered_sections(request, documents)
+    assert all(not less.text[numbers[one.number].start :].startswith(tuple(headings)) for one in less.hidden)
+    assert all(whole.narrow(share * size).characters for share in (0.2, 0.1, 0.05))
+
+
+def test_a_second_reading_shows_of_a_section_what_the_first_did_not() -> None:
+    """So that nothing is read twice; the two together are the whole section, and no list names it any more."""
+    paragraphs = [f"{ANSWER} Rule {number} of the transaction rows. {TALK}" for number in range(9)]
+    filler = "\n\n".join(f"## {number}. Part {number}\n\n{TALK}" for number in range(60))
+    long = "\n\n".join(paragraphs)
+    text = f"# The manual\n\n## Freezing\n\n{long}\n\n{filler}"
+    request, documents = call(text, shown_tokens=1_500)
+    (first,) = show_sources(request, documents)
+    asked = next(one for one in first.hidden if one.section.title == "Freezing")
+    assert asked.in_part
+    wanted = [numbered_sections(request, documents)[asked.number]]
+    again = request.with_fields(wanted=wanted, shown_before=True, shown_tokens=1_500)
+    (second,) = show_sources(again, documents)
+    shown_first = {number for number in range(9) if f"Rule {number} " in first.excerpt()}
+    shown_second = {number for number in range(9) if f"Rule {number} " in second.excerpt()}
+    assert shown_first
+    assert shown_second
+    assert not shown_first & shown_second
 
 
 @given(

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
-from contracts.evidence import DocumentRef, Evidence, ReportDraft, SectionRef, Source, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, Finding, ReportDraft, SectionRef, Source, SourceAssessment
 from contracts.gaps import SettledGap
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.roles import AnalyzerResult, ProposedGap, QualityUpdate
+from contracts.roles import ANALYZER, AnalyzerResult, ProposedGap, QualityUpdate
 from contracts.state import ResearchState
 from contracts.supervisor_roles import GapAssessment
 from contracts.vocabulary import (
     Completeness,
+    Confidence,
     EngineKind,
     GapStatus,
     NodeStatus,
@@ -32,9 +33,10 @@ from tests.every_strategy.joined import undisturbed
 from tests.fakes import model_work, states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
-from workflows.phases.analysis import merge_readings, plan_readings, update_quality, withdraw
+from workflows.phases.agent_reading import PageReading, group_readings, part_for
+from workflows.phases.analysis import merge_readings, plan_readings, read_sources, update_quality, withdraw
 from workflows.phases.checking import review_input
-from workflows.phases.role_inputs import write_input
+from workflows.phases.role_inputs import reading_input, write_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
     advice_of,
@@ -69,6 +71,77 @@ def test_each_page_is_read_once_for_all_sub_queries() -> None:
     assert read_by(made, [later]) == [{"corpus:m/a": True, "corpus:m/b": False}]
     made.work.pages_left = {first.id: [lost.id]}
     assert read_by(made, [first]) == [{"corpus:m/b": False}]
+
+
+def test_another_reading_is_given_what_was_found_in_its_pages() -> None:
+    """Statements of a model alone, and none of the sub-queries that are analyzed, which a repetition replaces."""
+    first = states.sub_query("the first question")
+    later = states.sub_query("a question of the next iteration", iteration=2)
+    page = DocumentRef(hash="sha256:" + "1" * 64, size=8_000)
+    read, fresh = (
+        states.source(f"corpus:m/{name}", text=page, sub_query_ids=[first.id, later.id], analyzed=name == "a")
+        for name in ("a", "b")
+    )
+    cited = {"evidence_ids": ["ev-1"], "confidence": Confidence.MEDIUM}
+    found = [
+        Finding(id="f-1", statement="Rows are frozen.", sub_query_id=first.id, source_ids=[read.id], **cited),
+        Finding(id="f-2", statement="By rules.", sub_query_id=first.id, source_ids=[read.id], by_rules=True, **cited),
+        Finding(id="f-3", statement="Elsewhere.", sub_query_id=first.id, source_ids=["src-other"], **cited),
+        Finding(id="f-4", statement="Of a call that failed.", sub_query_id=later.id, source_ids=[read.id], **cited),
+    ]
+    made = states.state(plan=states.plan(first, later), sources=states.sources(read, fresh), findings=found)
+    readings = plan_readings(ResearchRun(made, Inbox(), InProcessHost({})), [later], [])
+    assert [reading.request.found for reading in readings] == [["Rows are frozen."]]
+    made.evidence.sources[read.id] = read.with_fields(analyzed=False)
+    assert plan_readings(ResearchRun(made, Inbox(), InProcessHost({})), [later], [])[0].request.found == []
+
+
+def test_one_page_is_read_for_several_purposes_in_one_call() -> None:
+    """Named sections apart; each purpose gets what names it, and rules read for one purpose at a time."""
+    readings = [PageReading("src-1", "locks"), PageReading("src-2"), PageReading("src-1", "costs"),
+                PageReading("src-1", section=4), PageReading("src-1", "locks")]  # fmt: skip
+    groups = group_readings(readings, together=True)
+    assert groups == [(readings[0], readings[2]), (readings[1],), (readings[3],)]
+    assert group_readings(readings, together=False) == [(reading,) for reading in readings[:4]]
+    findings = [
+        Finding(id=f"f-{number}", statement="It locks.", sub_query_id="sq", confidence=Confidence.LOW)
+        for number in range(3)
+    ]
+    named = [ProposedGap(description="a", sub_query=2), ProposedGap(description="b")]
+    both = AnalyzerResult(findings=findings, answered=[[1], [1, 2], []], gaps=named)
+    first, second = (part_for(both, number) for number in (1, 2))
+    assert ([one.id for one in first.findings], [gap.description for gap in first.gaps]) == (
+        ["f-0", "f-1", "f-2"],
+        ["b"],
+    )
+    assert ([one.id for one in second.findings], [gap.description for gap in second.gaps]) == (["f-1"], ["a"])
+    alone = AnalyzerResult(findings=findings, gaps=named)
+    assert part_for(alone, 1) == alone
+
+
+class Answering(ResearchRun):
+    """A run whose roles give these answers, and whose requests are noted."""
+
+    async def ask(self, role: Any, step: str, request: Any, engine: Any = None, **_: Any) -> Any:
+        self.__dict__.setdefault("asked", []).append(request)
+        return self.__dict__["answers"].pop(0)
+
+
+@pytest.mark.parametrize("narrowed", [False, True])
+async def test_what_is_hidden_after_two_readings_is_what_both_hide(narrowed: bool) -> None:
+    """After a reading of which a limit left parts out, the second one may show again what the choice had."""
+    source = states.source("corpus:m/a", text=DocumentRef(hash="sha256:" + "1" * 64, size=8_000))
+    query = states.sub_query("a question")
+    run = Answering(states.state(plan=states.plan(query), sources=states.sources(source)), Inbox(), InProcessHost({}))
+    wanted = [SectionRef(source_id=source.id, start=0, end=9)]
+    run.__dict__["answers"] = [
+        AnalyzerResult(outline=["1. A (900 characters)", "3. C (900 characters)"], wanted=wanted, narrowed=narrowed),
+        AnalyzerResult(outline=["2. B (900 characters)", "3. C (900 characters, a part of it is shown)"]),
+    ]
+    request = reading_input(run, [query], [source], [])
+    result = await read_sources(run, ANALYZER, "analyze/a", request)
+    assert result.outline == ["3. C (900 characters, a part of it is shown)"]
+    assert run.__dict__["asked"][1].shown_before is not narrowed
 
 
 def test_named_sections_are_read_by_themselves() -> None:

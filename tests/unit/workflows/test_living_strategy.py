@@ -321,7 +321,7 @@ async def test_two_readings_of_a_page_in_one_turn_list_their_own_notes(
     listed = [
         re.findall(r"note (\d+): ", text)
         for text in answered(bodies[-1])
-        if "note 1: " in text or "its notes stand above" in text
+        if "note 1: " in text or "nothing beyond its notes above" in text
     ]
     assert [numbers.count("1") for numbers in listed][:2] == [1, 0]
 
