@@ -67,12 +67,13 @@ def clarification(prompt: str) -> dict[str, Any]:
 
 
 def sources_of(prompt: str) -> list[tuple[str, str, str]]:
-    """Id, quality and text of every genuine source element, in order."""
+    """Id, quality and text of every genuine source element, in order, without the list of what is not shown."""
     name = f"source-{told(prompt)[0]}"
     found = []
     for match in re.finditer(rf"<{name}\b([^>]*)>\n?(.*?)\n?</{name}>", without_signs(prompt), re.DOTALL):
         attributes = dict(re.findall(r'(\w+)="([^"]*)"', match[1]))
-        found.append((attributes["id"], attributes.get("quality", "unknown"), match[2]))
+        text = match[2].partition("\nNot shown of this source:\n")[0]
+        found.append((attributes["id"], attributes.get("quality", "unknown"), text))
     return found
 
 
