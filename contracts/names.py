@@ -42,9 +42,10 @@ TENANT_ATTRIBUTE: Final = "ResearchTenant"
 COST_ATTRIBUTE: Final = "ResearchCostUsd"
 KEYWORD_ATTRIBUTES: Final = (PHASE_ATTRIBUTE, STRATEGY_ATTRIBUTE, OUTCOME_ATTRIBUTE, TENANT_ATTRIBUTE)
 
-# Memo of a run, shown by the server: the start of its question, its strategy and, at the end, its outcome.
+# Memo of a run, shown by the server: the start of its question, its strategy, its tenant and, at the end, its outcome.
 QUESTION_MEMO: Final = "question"
 STRATEGY_MEMO: Final = "strategy"
+TENANT_MEMO: Final = "tenant"
 OUTCOME_MEMO: Final = "outcome"
 MEMO_CHARACTERS: Final = 400
 

@@ -325,4 +325,8 @@ class FollowUp(Contract):
 def run_memo(request: ResearchRequest) -> dict[str, Any]:
     """Return the memo that the server shows with a run's id, from its start."""
     question = shorten(request.query, names.MEMO_CHARACTERS)
-    return {names.QUESTION_MEMO: question, names.STRATEGY_MEMO: request.strategy}
+    return {
+        names.QUESTION_MEMO: question,
+        names.STRATEGY_MEMO: request.strategy,
+        names.TENANT_MEMO: request.tenant,
+    }

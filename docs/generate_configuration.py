@@ -28,6 +28,7 @@ MEANINGS = {
     "RESEARCH_CONTENT_URL": "where sessions, documents and reports are stored, as a URL of an object store that all "
     "hosts share (a folder: documents and reports alone); default: `RESEARCH_HOME`",
     "RESEARCH_RETENTION_DAYS": "how long a run is kept, in days; without it until it is deleted",
+    "RESEARCH_TENANT": "the tenant of the runs that are started here; commands and doors then find only its runs",
     "RESEARCH_RUNS_AT_ONCE": "how many runs go on at once; default 20, further ones wait for their turn",
     "RESEARCH_RUNS_AT_ONCE_PER_TENANT": "how many of them may be of one tenant; default as many as in all",
     "RESEARCH_BUILD_ID": "the version of the workflow code that workers of a cluster poll as; default: the product's "

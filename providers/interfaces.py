@@ -268,6 +268,8 @@ class StoredSession(BaseModel):
     """Number of unforeseen errors that the state describes."""
     thread: list[str] = []
     """Ids of the runs above it in its thread, the first question first. Records of earlier versions lack it."""
+    tenant: str = "default"
+    """Records of earlier versions lack it, until their run is saved again."""
 
 
 class ContentArchive(Protocol):

@@ -99,7 +99,7 @@ class RunState(Answer):
 
 
 class ReportPage(Answer):
-    """A page of a report, of its sources or of the verdicts on its claims."""
+    """A page of a report, of its sources, of the verdicts on its claims, or of the questions of its thread."""
 
     research_id: str
     part: str

@@ -126,7 +126,7 @@ class DocumentLibrary:
 
     async def _stored(self, context: CommandContext, query: str) -> list[Result]:
         """Return reports and archived pages of stored runs, best first, each address once."""
-        sessions = [session for session in await context.stores.sessions.list() if session.closed][:SEARCHED_RUNS]
+        sessions = [session for session in await context.sessions() if session.closed][:SEARCHED_RUNS]
         async with self._lock:
             for session in sessions:
                 if (session.research_id, session.saved_at) not in self._indexed:
@@ -187,9 +187,10 @@ async def _state(context: CommandContext, research_id: str) -> ResearchState:
     text = None
     if SAFE_ID.fullmatch(research_id):
         text = await context.stores.sessions.load(research_id)
-    if text is None:
+    state = None if text is None else ResearchState.model_validate_json(text)
+    if state is None or context.tenant not in (None, state.work.resolved and state.work.resolved.tenant):
         raise CommandError(f"there is no run {quote(research_id)}: use an id that search gave")
-    return ResearchState.model_validate_json(text)
+    return state
 
 
 def _question(state: ResearchState) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from client.assistants.answers import PAGE_BYTES, Asked, ReportPage, RunState, StartedRun, pages_of
 from client.cli.context import CommandContext, RunInfo, Stores, new_id
@@ -17,6 +17,7 @@ from client.cli.read import load_documents
 from client.cli.reports import VERDICT_LABELS
 from client.cli.run import follow_up_options
 from client.cli.talk import plan_lines, tree_lines
+from client.cli.thread import answer_lines, load_thread
 from client.cli.watch import find_status
 from client.client_errors import ClientError
 from client.handle import ResearchClient
@@ -33,7 +34,7 @@ from contracts.strategies import list_selectable
 from contracts.texts import plural
 from workers.settings.loading import Settings
 
-Part = Literal["report", "sources", "verdicts"]
+Part = Literal["report", "sources", "verdicts", "thread"]
 
 DEPTHS: Final = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
 POLL_SECONDS: Final = 1.0
@@ -54,7 +55,7 @@ class Desk:
 
     def context(self) -> CommandContext:
         """Return a new context: a server that has moved since the last call is found."""
-        return CommandContext(self.settings, self.stores)
+        return CommandContext(self.settings, self.stores, self.settings.tenant)
 
     def highest_cap(self) -> float | None:
         """Return the highest cost, in US dollars, at which runs of this configuration end; None without a cap."""
@@ -84,6 +85,8 @@ async def start_run(
     """
     if not str(values["query"]).strip():
         raise CommandError("the question is empty: write it in full sentences")
+    if desk.settings.tenant is not None:
+        values = {"tenant": desk.settings.tenant, **values}
     request = build_request(values)
     context = desk.context()
     research_id = research_id or new_id()
@@ -276,18 +279,22 @@ def _next(research_id: str, status: ResearchStatus, result: ResearchResult | Non
 
 # --- reading -------------------------------------------------------------------------------------------------------
 async def read_page(desk: Desk, research_id: str, part: Part, number: int, size: int | None = PAGE_BYTES) -> ReportPage:
-    """Return a page of a report, of its sources or of its verdicts; `size` in bytes, None for all on one page.
+    """Return a page of a report, its sources, its verdicts or its thread; `size` in bytes, None for all on one page.
 
     Raises `CommandError`, `ClientError`.
     """
     context = desk.context()
     run = await context.find(research_id)
-    documents = await load_documents(context, run)
     result = await run.result()
+    documents: dict[str, bytes] = {}
+    if part != "thread":
+        documents = await load_documents(context, run)
     report = {}
     if "json" in documents:
         report = json.loads(documents["json"])
-    if part == "report":
+    if part == "thread":
+        content = "\n".join(await _thread_lines(context, run.research_id))
+    elif part == "report":
         content = documents["md"].decode()
     elif not report:
         raise CommandError("only a finished report has sources and verdicts: call research_status")
@@ -300,8 +307,8 @@ async def read_page(desk: Desk, research_id: str, part: Part, number: int, size:
         )
     more = f'page {number + 1} of part "{part}"' if number < len(pages) else ""
     others = []
-    if report:
-        others = [f'part "{name}"' for name in ("report", "sources", "verdicts") if name != part]
+    if report or part == "thread":
+        others = [f'part "{name}"' for name in get_args(Part) if name != part]
     return ReportPage(
         research_id=run.research_id,
         part=part,
@@ -312,6 +319,15 @@ async def read_page(desk: Desk, research_id: str, part: Part, number: int, size:
         content=pages[number - 1],
         next=f"read_report also has {', '.join(filter(None, [more, *others]))}" if more or others else "this is all",
     )
+
+
+async def _thread_lines(context: CommandContext, research_id: str) -> list[str]:
+    """Return each question of the thread of a run, with how it was answered, its cost and the id of its run."""
+    thread = await load_thread(context, research_id, context.tenant, documents=False)
+    return [
+        f"{number}. {printable(answer.query)} — {' · '.join(answer_lines(answer))}"
+        for number, answer in enumerate(thread.answers, start=1)
+    ]
 
 
 def _source_lines(report: Mapping[str, Any]) -> list[str]:

@@ -122,7 +122,7 @@ class AssistantServer(MCPServer[Any]):
 
     async def list_resources(self) -> list[Resource]:
         """List the reports of the newest finished runs."""
-        sessions = await self._desk.stores.sessions.list()
+        sessions = await self._desk.context().sessions()
         finished = [session for session in sessions if session.status in ("completed", "partial")][:LISTED_RUNS]
         return [
             Resource(
@@ -246,7 +246,8 @@ class Tools:
         self,
         research_id: Id,
         part: Annotated[
-            Part, Field(description="the text, the cited sources, or each claim with its verdict")
+            Part,
+            Field(description="the text, the cited sources, each claim with its verdict, or the thread's questions"),
         ] = "report",
         page: Annotated[int, Field(description="pages have at most 20 kB", ge=1, le=100_000)] = 1,
     ) -> Page:

@@ -36,7 +36,8 @@ STOP: Final = "stop"
 AGAIN: Final = "again"
 SKIP: Final = "skip"
 OVERRULE: Final = "overrule"
-COMMANDS: Final = frozenset({*YES, *NO, STOP, AGAIN, SKIP, OVERRULE})
+THREAD: Final = "thread"
+COMMANDS: Final = frozenset({*YES, *NO, STOP, AGAIN, SKIP, OVERRULE, THREAD})
 """Messages that are commands. Any other words change a plan, answer a question, guide a run or ask a new question."""
 
 

@@ -11,10 +11,22 @@ from activities.reporting.references import ReportMarks
 from activities.reporting.tree import CitationMark, Sentence, change_sentences, parse, write
 from client.assistants.answers import StartedRun
 from client.assistants.runs import Desk, start_run
-from client.chat.conversation import AGAIN, OVERRULE, STOP, Pointer, Speaker, Thread, command_of, read_thread, reply_to
+from client.chat.conversation import (
+    AGAIN,
+    OVERRULE,
+    STOP,
+    THREAD,
+    Pointer,
+    Speaker,
+    Thread,
+    command_of,
+    read_thread,
+    reply_to,
+)
 from client.chat.protocol import Completion, CompletionRequest, ModelId, ProtocolError, find_model, list_models
 from client.cli.context import CommandContext, RunInfo
 from client.cli.talk import plan_lines, tree_lines
+from client.cli.thread import answer_lines, cost_words, load_thread
 from client.client_errors import MessageRefused, RunClosed
 from client.handle import ResearchHandle
 from client.run_results import reasons_of
@@ -23,6 +35,7 @@ from client.view.words import ending_text, local_time, printable
 from contracts.addresses import normalized_text
 from contracts.outcome import PERSON, Event, Guidance, ResearchResult, ResearchStatus
 from contracts.plan import ObjectionKind, PlanAnswer, Waiting, WaitKind
+from contracts.report import QuestionThread
 from contracts.request import MAX_QUERY_CHARACTERS
 from contracts.strategies import list_selectable
 from contracts.texts import as_markdown
@@ -53,6 +66,8 @@ class Attachment:
     """The question of the run that the message has answered."""
     refusal: str = ""
     """Why the run did not take the message."""
+    listing: Pointer | None = None
+    """Set where the message asks for the questions of the thread: the last line of the answer."""
 
 
 async def offered_models(desk: Desk) -> dict[str, ModelId]:
@@ -92,6 +107,9 @@ class Conversation:
         place = await self._place(context)
         run = place.run
         text = self.thread.words[-1]
+        if run is not None and command_of(text) == THREAD:
+            pointer = place.asked or Pointer(run.research_id)
+            return Attachment(context, run, f"The questions of the thread of {run.research_id}.", listing=pointer)
         if run is not None and place.asked is not None:
             return await _answer(context, run, place.asked, text)
         research_id = self._id(run, [*place.begun, text])
@@ -276,6 +294,9 @@ async def watch(attached: Attachment) -> AsyncGenerator[str | Completion, None]:
     Raises `ProtocolError` for a run that ended without a report, `ClientError`.
     """
     run = attached.run
+    if attached.listing is not None:
+        yield await _listed_thread(attached.context, run, attached.listing)
+        return
     if run.open is None:
         result = await run.result()
         if result is None:
@@ -292,6 +313,16 @@ async def watch(attached: Attachment) -> AsyncGenerator[str | Completion, None]:
                 yield await _asking(run.open, item, attached.refusal)
             else:
                 yield await _ended(attached.context, run, item)
+
+
+async def _listed_thread(context: CommandContext, run: RunInfo, pointer: Pointer) -> Completion:
+    """Return the questions of the thread of a run, with how each was answered, its cost and the id of its run."""
+    thread = await load_thread(context, run.research_id, context.tenant, documents=False)
+    lines = [_line(f"{answer.query} — {' · '.join(answer_lines(answer))}") for answer in thread.answers]
+    numbered = [f"{number}. {line}" for number, line in enumerate(lines, start=1)]
+    cost = cost_words(QuestionThread.of(thread.answers).cost_usd)
+    whole = f"One document with one list of sources: `research thread {run.research_id} --out thread.html`"
+    return Completion("\n".join([*numbered, "", f"Together {cost}. {whole}", "", pointer.line()]))
 
 
 class ProgressSink(PlainSink):

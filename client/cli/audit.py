@@ -17,6 +17,7 @@ from client.cli.options import AsJson, Commands, ConfigFile, RunId
 from client.cli.output import CommandError, ExitCode, print_json, print_result, read_start
 from client.cli.reports import FORMATS, write_for_person
 from client.exchange import bundle as bundles
+from client.view.picture import illustrate
 from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
@@ -315,6 +316,7 @@ async def export(
             if make:
                 data = await pool.call(make, report, returns=FILE, seconds=EXPORT_SECONDS)
             else:
+                forms = await illustrate(forms, await context.handle_if_running(research_id))
                 data = await _bundle(context, report, forms, quotes_only, key)
     write_for_person(out or Path(research_id + suffix), data)
 

@@ -124,7 +124,10 @@ def _runs(incomplete: str) -> Iterator[Offer]:
         return
     folder = places.home / "sessions"
     for research_id in _newest(folder, incomplete):
-        question = _question(folder / f"{research_id}.json")
+        head = _head(folder / f"{research_id}.json")
+        if places.tenant and head.get("tenant") != places.tenant:
+            continue
+        question = " ".join(UNSAFE_HELP.sub(" ", str(head.get("query", ""))).split())[:HELP_CHARACTERS]
         yield (research_id, question) if question else research_id
 
 
@@ -139,15 +142,15 @@ def _newest(folder: Path, incomplete: str) -> list[str]:
     return [name for name, _ in wanted[:MAX_RUNS] if SAFE_VALUE.fullmatch(name)]
 
 
-def _question(path: Path) -> str:
-    """Return the beginning of a run's question in letters, digits and plain signs."""
+def _head(path: Path) -> Mapping[str, Any]:
+    """Return the first line of a stored run; nothing of one that cannot be read."""
     try:
         with path.open("rb") as file:
             first = file.read(HEAD_BYTES).partition(b"\n")[0]
-        question = str(json.loads(first.rstrip().removesuffix(b",") + b"}")["head"]["query"])
+        head = json.loads(first.rstrip().removesuffix(b",") + b"}")["head"]
     except (OSError, ValueError, KeyError, TypeError):
-        return ""
-    return " ".join(UNSAFE_HELP.sub(" ", question).split())[:HELP_CHARACTERS]
+        return {}
+    return head if isinstance(head, dict) else {}
 
 
 def _corpora(incomplete: str) -> Iterator[Offer]:

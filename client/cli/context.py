@@ -18,11 +18,13 @@ from client.handle import ResearchClient, ResearchHandle
 from client.run_results import STOP_REASONS, checkpoint_result
 from contracts import names
 from contracts.outcome import ResearchResult
+from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
+from providers.interfaces import StoredSession
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError, ServerFiles, describe_server, detach_server, ensure_server
@@ -51,6 +53,7 @@ class ServerRun:
     started_at: str
     question: str = ""
     """As its memo has it, shortened; empty without a memo."""
+    tenant: str = ResearchRequest.model_fields["tenant"].default
 
 
 class Stores:
@@ -91,6 +94,8 @@ class CommandContext:
 
     settings: Settings
     stores: Stores
+    tenant: str | None = None
+    """The tenant whose runs alone are found; None: everybody's."""
     server_away: str = ""
     """Reason the cluster does not answer; it is then unknown which runs are still active."""
     ui_url: str | None = None
@@ -138,12 +143,22 @@ class CommandContext:
             raise CommandError(self.server_away or NO_SERVER, ExitCode.FAILED)
         return client
 
+    async def handle_if_running(self, research_id: str) -> ResearchHandle | None:
+        """Return the handle of a run; None if no server is running."""
+        client = await self.client_if_running()
+        return None if client is None else client.handle(research_id)
+
+    async def sessions(self) -> list[StoredSession]:
+        """List the stored runs of the tenant, newest first."""
+        stored = await self.stores.sessions.list()
+        return [session for session in stored if self.tenant in (None, session.tenant)]
+
     async def server_runs(self) -> list[ServerRun]:
-        """List the server's runs, newest first, each id once; empty without a server."""
+        """List the server's runs of the tenant, newest first, each id once; empty without a server."""
         client = await self.client_if_running()
         if client is None:
             return []
-        return await list_runs(client)
+        return [run for run in await list_runs(client) if self.tenant in (None, run.tenant)]
 
     def web_address(self, research_id: str) -> str | None:
         """Return the address of a run in the web UI of the dev server."""
@@ -151,7 +166,7 @@ class CommandContext:
 
     async def find(self, run_id: str) -> "RunInfo":
         """Load the run that a person names. Raises `CommandError`."""
-        started = {session.research_id: session.saved_at for session in await self.stores.sessions.list()}
+        started = {session.research_id: session.saved_at for session in await self.sessions()}
         started |= {run.research_id: run.started_at for run in await self.server_runs()}
         ids = sorted(started, key=lambda research_id: started[research_id], reverse=True)
         return await self.load_run(resolve_id(run_id, ids))
@@ -271,7 +286,7 @@ async def open_context_with(settings: Settings) -> AsyncIterator[CommandContext]
     )
     async with AsyncExitStack() as stack:
         try:
-            yield CommandContext(settings, Stores(settings, stack))
+            yield CommandContext(settings, Stores(settings, stack), settings.tenant)
         finally:
             detach_server(settings.home)
 
@@ -321,7 +336,8 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
             shown = ""
             if isinstance(question, str):
                 shown = shorten(question, names.MEMO_CHARACTERS)
-            listed = ServerRun(run.id, status, run.start_time.isoformat(), shown)
+            tenant = await run.memo_value(names.TENANT_MEMO, ServerRun.tenant)
+            listed = ServerRun(run.id, status, run.start_time.isoformat(), shown, str(tenant))
             if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
                 newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)
     except ValueError:

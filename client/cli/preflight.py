@@ -69,7 +69,8 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     from_file = {}
     if options.request_file is not None:
         from_file = _read_request_file(options.request_file)
-    values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
+    tenant = {} if settings.tenant is None else {"tenant": settings.tenant}
+    values = reduce(merge, (tenant, from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
         values["query"] = sys.stdin.read(MAX_REQUEST_SIZE).strip()
     if options.model is not None and values.get("engine") in (None, "auto"):

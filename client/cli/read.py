@@ -13,8 +13,8 @@ from client.cli.options import AsJson, Commands, RunId
 from client.cli.output import CommandError, ExitCode, print_bytes, print_hint, print_json, print_progress, print_result
 from client.cli.reports import fidelity_in, write_for_person, write_report
 from client.handle import DEFAULT_TENANT
-from client.page.picture import with_picture
 from client.run_results import refusal_of
+from client.view.picture import illustrate
 from client.view.words import CLOCK, LOW_FIDELITY_ADVICE, fidelity_lines, levels_shown, local_time, printable
 from contracts.evidence import ReportDraft, Source, source_document
 from contracts.outcome import AgentDecision
@@ -42,6 +42,8 @@ async def report(
 ) -> None:
     """Print the report of a run, or write it to a file; for a running run its draft.
 
+    In HTML a picture of the run's calls is under *Method*, while a server is running that has them.
+
     research report 7k3f --format html --out report.html
     research report 7k3f --include-metadata --json
     """
@@ -49,6 +51,8 @@ async def report(
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
     run = await context.find(run_id)
     documents = await load_documents(context, run)
+    if form == "html":
+        documents = await illustrate(documents, run.handle)
     data = documents.get(form)
     fidelity = fidelity_in(documents)
     if data is None:
@@ -73,14 +77,9 @@ async def report(
 
 @commands.command("open")
 async def open_report(context: CommandContext, run_id: RunId = "last") -> None:
-    """Open the report of a run in the browser, and print its path.
-
-    While the server has the run, a picture of its calls is under *Method*; `research serve` shows runs on a page.
-    """
+    """Open the report of a run in the browser, and print its path; `research serve` shows runs on a page."""
     run = await context.find(run_id)
-    documents = await load_documents(context, run)
-    if "html" in documents:
-        documents["html"] = (await with_picture(documents["html"].decode(), run)).encode()
+    documents = await illustrate(await load_documents(context, run), run.handle)
     paths = write_report(context.settings.home / "opened" / run.research_id, documents)
     path = paths.get("html") or paths["md"]
     print_result(str(path))

@@ -15,6 +15,7 @@ from client.cli.context import CommandContext
 from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.console import render_ending
+from client.view.picture import illustrate
 from client.view.words import change_summary, fidelity_text, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
@@ -90,10 +91,11 @@ async def deliver_report(
     the report, or its first section. Raises OSError.
     """
     documents = await context.report_documents(result)
-    with files_of_user():
-        paths = {}
-        if folder is not None:
-            paths = write_report(folder, documents)
+    paths = {}
+    if folder is not None:
+        illustrated = await illustrate(documents, await context.handle_if_running(result.research_id))
+        with files_of_user():
+            paths = write_report(folder, illustrated)
     if as_json:
         document = result.model_dump(mode="json")
         if folder is not None:

@@ -65,6 +65,8 @@ async def delete(
             description = f"the run {run.research_id}"
         else:
             runs = await retention.older_than(timedelta(days=older_than or 0.0))
+            own = {session.research_id for session in await context.sessions()}
+            runs = [research_id for research_id in runs if research_id in own]
             description = f"{plural(len(runs), 'run')} older than {older_than:g} days"
         if runs and not yes:
             if not sys.stdin.isatty():

@@ -19,6 +19,7 @@ from client.cli.output import CommandError, print_hint, print_json, print_result
 from client.cli.reports import shown_text, write_for_person
 from client.exchange.thread import ThreadPart
 from client.run_results import reasons_of
+from client.view.picture import illustrate_thread
 from client.view.words import printable, thread_words
 from contracts.evidence import DocumentRef
 from contracts.names import MODULE_PREFIX
@@ -58,7 +59,7 @@ async def thread(
     """
     if out is not None:
         form_of(out)  # before anything is read
-    loaded = await load_thread(context, (await context.find(run_id)).research_id)
+    loaded = await load_thread(context, (await context.find(run_id)).research_id, context.tenant)
     if out is not None:
         write_for_person(out, await export_thread(context, loaded, out))
         return
@@ -190,8 +191,11 @@ async def export_thread(context: CommandContext, loaded: LoadedThread, path: Pat
     """Return a thread as one document, in the format of a file's name. Raises `CommandError`."""
     suffix = form_of(path)
     forms = await render_loaded(context, loaded)
+    if suffix == ".html":
+        runs = [(answer.query, await context.handle_if_running(answer.research_id)) for answer in loaded.answers]
+        return (await illustrate_thread(forms.html, runs)).encode()
     if suffix in RENDERED:
-        return {".html": forms.html, ".md": forms.markdown, ".json": forms.document}[suffix].encode()
+        return {".md": forms.markdown, ".json": forms.document}[suffix].encode()
     make, _ = EXPORTS[SUFFIXES[suffix]]
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         report = await pool.call(READ, forms.document.encode(), returns=REPORT)

@@ -264,7 +264,7 @@ async def list_rows(context: CommandContext, text: str, limit: int) -> tuple[lis
     """
     on_server = {run.research_id: run for run in await context.server_runs()}
     found: list[RunRow | ServerRun] = []
-    for session in await context.stores.sessions.list():
+    for session in await context.sessions():
         run = on_server.pop(session.research_id, None)
         status = session.status
         if not session.closed and run is not None and run.status == RUNNING:

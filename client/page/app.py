@@ -36,8 +36,8 @@ from client.http_server import QuietServer, WholeRequests, make_server
 from client.page import views
 from client.page.access import Access, Guarded, open_access
 from client.page.desk import DEPTHS, MAX_LISTED, WEB, PageDesk, versions_of
-from client.page.picture import draw_picture, with_picture
 from client.page.watching import MAX_WATCHERS, Watches
+from client.view.picture import draw_picture, illustrate
 from client.view.words import engine_text, local_time
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.outcome import Event, EventPage, ResearchStatus
@@ -115,7 +115,9 @@ class PageHandlers:
         ]
 
     def _user(self, request: Request) -> str | None:
-        return self._access.user(request.headers)
+        """Return the tenant whose runs alone are shown: the user that a proxy names, else that of this server."""
+        user = self._access.user(request.headers)
+        return self._desk.settings.tenant if user is None else user
 
     def _page(self, name: str, title: str, code: int = 200, **values: Any) -> HTMLResponse:
         return HTMLResponse(views.render(name, title=title, form_key=self._access.form_key, **values), code)
@@ -301,7 +303,7 @@ class PageHandlers:
 
         async def draw() -> None:
             begun = time.monotonic()
-            seen.picture = await draw_picture(run)
+            seen.picture = await draw_picture(run.handle)
             ended = time.monotonic()
             seen.draw_again_at = ended + max(PICTURE_SECONDS, PICTURE_REST * (ended - begun))
 
@@ -346,13 +348,13 @@ class PageHandlers:
     async def report(self, request: Request) -> Response:
         """Show the report of a run, in a page of its own that nothing can leave."""
         run, documents = await self._documents(request)
-        html = documents.get("html")
-        if html is None:
+        if "html" not in documents:
             draft = views.from_markdown(views.with_passages(documents["md"].decode(), run.research_id))
             return self._page("draft", "Draft", research_id=run.research_id, draft=draft)
         evidence = json.loads(documents["json"])["evidence"] if "json" in documents else []
         sources = {passage["id"]: passage["source_id"] for passage in evidence}
-        html = (await with_picture(views.with_places(html.decode(), run.research_id, sources), run)).encode()
+        illustrated = await illustrate(documents, run.handle)
+        html = views.with_places(illustrated["html"].decode(), run.research_id, sources).encode()
         return HTMLResponse(html, headers=REPORT_HEADERS | {"content-security-policy": report_policy(html)})
 
     async def report_file(self, request: Request) -> Response:

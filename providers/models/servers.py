@@ -4,6 +4,7 @@ A server of one's own often runs a model with a smaller window than it was train
 without a word. llama.cpp, vLLM, LM Studio and OpenRouter say the window in their list of models, Ollama elsewhere.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from providers.bounded_request import send_once
 from providers.certificates import trusted_certificates
 from providers.models.answers import is_count
 from providers.models.chat import ChatApi, safe_name
@@ -109,17 +111,10 @@ async def _read(
     client: httpx2.AsyncClient, method: str, address: str, body: object = None, seconds: float = ASK_SECONDS
 ) -> Any:
     """Return the JSON at an address; None where there is none, as on most servers."""
-    received = bytearray()
     try:
-        async with client.stream(method, address, json=body, timeout=seconds) as response:
-            if response.status_code != 200:
-                return None
-            async for chunk in response.aiter_bytes():
-                received += chunk
-                if len(received) > MAX_LIST_BYTES:
-                    return None
-        return httpx2.Response(200, content=bytes(received)).json()
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
+        answer = await send_once(client, method, address, seconds=seconds, max_bytes=MAX_LIST_BYTES, json=body)
+        return None if answer.is_refused or answer.failure else json.loads(answer.body)
+    except (httpx2.InvalidURL, ValueError, RecursionError):
         return None
 
 

@@ -5,9 +5,8 @@ no text of its own. What comes back is the HTML of the page after its scripts ha
 any other page.
 """
 
-import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from contracts.base import CheckedModel
+from providers.bounded_request import send_once
 from providers.errors import NotConfigured, RateLimited, SourceUnreadable, Unavailable
 from providers.interfaces import SharedStore
 from providers.service_calls import StatusKind, classify, retry_after_seconds
@@ -31,7 +31,6 @@ MAX_ANSWER_BYTES: Final = 12_000_000  # a page of 3 MB, with every character esc
 WAIT_MILLISECONDS: Final = 2_000
 """For the scripts of a page; a wait also rules out the ways of reading that have no browser."""
 MARGIN_SECONDS: Final = 5.0  # before our own time-out, so that the service says what it waited for
-CONNECT_SECONDS: Final = 5.0
 DAY_SECONDS: Final = 86_400.0
 MALFORMED: Final = f"{LABEL}: the answer is cut or not of the documented form"
 
@@ -126,35 +125,28 @@ class Firecrawl:
             "timeout": int(1_000 * max(MARGIN_SECONDS, self.seconds - MARGIN_SECONDS)),
         }
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
-        timeout = httpx2.Timeout(self.seconds, connect=CONNECT_SECONDS)
-        received = bytearray()
-        response = None
-        failure = ""
         try:
-            async with (
-                asyncio.timeout(self.seconds),
-                self.client.stream(
-                    "POST", self.address + PATH, json=body, headers=headers, timeout=timeout
-                ) as response,
-            ):
-                async for chunk in response.aiter_bytes():
-                    received += chunk
-                    if len(received) > MAX_ANSWER_BYTES:
-                        raise SourceUnreadable("too_large", f"the page has more than {MAX_ANSWER_BYTES:,} bytes")
+            answer = await send_once(
+                self.client,
+                "POST",
+                self.address + PATH,
+                seconds=self.seconds,
+                max_bytes=MAX_ANSWER_BYTES,
+                headers=headers,
+                json=body,
+            )
         except httpx2.InvalidURL:
             raise NotConfigured(f"{SETTING}.url is no usable address") from None
-        except (TimeoutError, httpx2.TimeoutException):
-            failure = f"{LABEL}: no answer in {self.seconds:g} s"
-        except httpx2.HTTPError as error:
-            failure = f"{LABEL}: the connection failed ({type(error).__name__})"
-        if response is not None and response.status_code != httpx2.codes.OK:
-            raise _refusal(response.status_code, response.headers, bytes(received))
-        if failure:
-            raise Unavailable(failure)
-        return _read_object(received)
+        if answer.is_too_large:
+            raise SourceUnreadable("too_large", f"the page has more than {MAX_ANSWER_BYTES:,} bytes")
+        if answer.is_refused:
+            raise _refusal(answer.status, answer.headers, answer.body)
+        if answer.failure:
+            raise Unavailable(f"{LABEL}: {answer.failure}")
+        return _read_object(answer.body)
 
 
-def _read_object(body: bytes | bytearray) -> dict[str, Any]:
+def _read_object(body: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError):
@@ -175,7 +167,7 @@ SITE_CODES: Final[Mapping[str, tuple[str, str]]] = {
 """Codes of failures that are the page's own, whatever status they come with: another attempt would be paid again."""
 
 
-def _refusal(status: int, headers: httpx2.Headers, explanation: bytes) -> Exception:
+def _refusal(status: int, headers: Sequence[tuple[str, str]], explanation: bytes) -> Exception:
     """Return the error for a status; the explanation is read for its code alone, and never passed on."""
     try:
         code = json.loads(explanation).get("code")
@@ -184,7 +176,7 @@ def _refusal(status: int, headers: httpx2.Headers, explanation: bytes) -> Except
     if code in SITE_CODES:
         kind, reason = SITE_CODES[code]
         return SourceUnreadable(kind, f"{LABEL}: {reason}")
-    wait = retry_after_seconds(headers.multi_items())
+    wait = retry_after_seconds(headers)
     kind_of_status = classify(status)
     if kind_of_status is StatusKind.BUSY:
         return RateLimited(f"{LABEL} asks to wait ({status})", retry_after=wait)

@@ -1,6 +1,5 @@
 """Base of the search services: one request limited in time and size, never redirected, with typed errors."""
 
-import asyncio
 import json
 import logging
 import re
@@ -12,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx2
 
 from contracts.messages import SearchRequest, SearchResponse
+from providers.bounded_request import send_once
 from providers.certificates import trusted_certificates
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.search.declarations import CONTACT_VARIABLE, SearchDeclaration
@@ -20,7 +20,6 @@ from providers.search.hits import RawResult, hits_of
 from providers.service_calls import StatusKind, classify, retry_after_seconds
 
 ANSWER_SECONDS: Final = 10.0  # a slower search fails, and the run tries its next provider
-CONNECT_SECONDS: Final = 5.0
 MAX_ANSWER_BYTES: Final = 8_000_000  # per answer, unpacked: enough for 10,000 results
 MAX_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
@@ -108,32 +107,23 @@ class WebSearch(ABC):
         if self.key_fields:
             place = "data" if "data" in sent else "params"
             sent[place] = {**sent.get(place, {}), **self.key_fields}
-        timeout = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
-        body = bytearray()
-        response = None
-        failure = ""
         try:
-            # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
-            async with (
-                asyncio.timeout(self.answer_seconds),
-                self.client.stream(method, url, headers=self.headers, timeout=timeout, **sent) as response,
-            ):
-                async for chunk in response.aiter_bytes():
-                    body += chunk
-                    if len(body) > MAX_ANSWER_BYTES:
-                        failure = f"the answer exceeds {MAX_ANSWER_BYTES // 1_000_000} MB"
-                        break
+            answer = await send_once(
+                self.client,
+                method,
+                url,
+                seconds=self.answer_seconds,
+                max_bytes=MAX_ANSWER_BYTES,
+                headers=self.headers,
+                **sent,
+            )
         except httpx2.InvalidURL:
             raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
-        except (TimeoutError, httpx2.TimeoutException):
-            failure = f"no answer in {self.answer_seconds:g} s"
-        except httpx2.HTTPError as error:
-            failure = f"the connection failed ({type(error).__name__})"
-        if response is not None and response.status_code != httpx2.codes.OK:  # even if its body is unusable
-            raise self.error(response.status_code, response.headers.multi_items(), bytes(body))
-        if failure:
-            raise self.unavailable(failure)
-        return bytes(body)
+        if answer.is_refused:  # even if its body is unusable
+            raise self.error(answer.status, answer.headers, answer.body)
+        if answer.failure:
+            raise self.unavailable(answer.failure)
+        return answer.body
 
     def respond(
         self,

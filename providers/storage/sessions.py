@@ -75,16 +75,18 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
     state = json.loads(state_json)
     if not isinstance(state, dict):
         raise ValueError("a state is a JSON object")  # noqa: TRY004  as for any other text that is no state
-    follow_up = (state.get("resolved") or {}).get("follow_up") or {}
+    resolved = state.get("resolved") or {}
+    follow_up = resolved.get("follow_up") or {}
     above = [*follow_up.get("thread", []), *filter(None, [follow_up.get("research_id")])]
     head = StoredSession(
         research_id=research_id,
-        query=str((state.get("resolved") or {}).get("query", "")),
+        query=str(resolved.get("query", "")),
         status=str(state.get("status", "")),
         saved_at=datetime.now(UTC).isoformat(timespec="microseconds"),
         closed=closed,
         defects=len(state.get("defects", [])),
         thread=above,
+        tenant=str(resolved.get("tenant", StoredSession.model_fields["tenant"].default)),
     )
     documents = json.dumps(sorted(documents_of(state)))
     return f'{{"head": {json.dumps(head.model_dump())},\n"documents": {documents},\n"state": {state_json}}}\n'.encode()

@@ -167,6 +167,12 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
         _, document, _ = await made.ask("report", following.id, "--format", "json")
         effective = json.loads(document)["effective_request"]
         assert (effective["follow_up"]["research_id"], effective["depth"]) == (heard.id, "light")
+        listed = await window.say("Thread")
+        assert listed.id == following.id
+        first, second, *_ = listed.content.splitlines()
+        assert first.startswith(f"1. {QUESTION}")
+        assert heard.id in first
+        assert following.id in second
         again = await window.say("again", reasoning_effort="low")
         assert again.content.startswith("# And which settings control it?")
         assert await runs_of(made) == [again.id, following.id, heard.id]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from activities.reporting.picture import OPENING
 from contracts.vocabulary import Phase
 from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
@@ -97,6 +98,8 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     assert {path.name for path in folder.iterdir()} == {"report.md", "report.html", "report.json"}
     assert (folder / "report.md").stat().st_mode & 0o777 == 0o644
     assert open_to_others(bench.home) == []
+    assert OPENING in (folder / "report.html").read_text(encoding="utf-8"), "the picture of its calls is under Method"
+    assert bench.ask("audit", str(folder)).exit_code == 0
     report = json.loads((folder / "report.json").read_text())
     assert (report["research_id"], report["outcome"], bool(report["citations"])) == ("first", "completed", True)
 

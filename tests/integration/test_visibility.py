@@ -37,7 +37,12 @@ async def test_a_run_can_be_read_in_the_web_ui(client: Client, tmp_path: Path) -
     assert attributes[names.TENANT_ATTRIBUTE] == "default"
     assert attributes[names.COST_ATTRIBUTE] == 0.0
     assert not any(word in str(attributes) for word in QUESTION.split()[2:])
-    assert await description.memo() == {"question": QUESTION, "strategy": "supervisor", "outcome": "completed"}
+    assert await description.memo() == {
+        "question": QUESTION,
+        "strategy": "supervisor",
+        "tenant": "default",
+        "outcome": "completed",
+    }
     assert "**completed**" in str(metadata)
     assert "sources" in str(metadata)
     assert QUESTION in str(metadata)  # although a plain client gave the run no summary

@@ -46,6 +46,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
     "RESEARCH_CONTENT_URL": ("content_url",),
     "RESEARCH_RETENTION_DAYS": ("retention_days",),
+    "RESEARCH_TENANT": ("tenant",),
     "RESEARCH_RUNS_AT_ONCE": ("runs", "at_once"),
     "RESEARCH_RUNS_AT_ONCE_PER_TENANT": ("runs", "at_once_per_tenant"),
     "RESEARCH_BUILD_ID": ("workers", "build_id"),
@@ -265,7 +266,11 @@ class Settings(FileSettings):
         values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
         values["ranking"] = self.ranks_by_meaning
         values["tokens"].pop("research_archive_dir")  # a folder, excluded like the home
-        shaping = {name: value for name, value in values.items() if name not in {"home", "workers", "serve", "notify"}}
+        shaping = {
+            name: value
+            for name, value in values.items()
+            if name not in {"home", "tenant", "workers", "serve", "notify"}
+        }
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -39,6 +39,8 @@ class Places:
     models: list[str]
     servers: list[str]
     """Servers of documents."""
+    tenant: str = ""
+    """The tenant whose runs alone are found; empty: everybody's."""
 
 
 def find_places() -> Places:
@@ -52,6 +54,7 @@ def find_places() -> Places:
         files.append(Path(named).expanduser())
     home: Any = platformdirs.user_data_path(APPLICATION)
     content = environment.get("RESEARCH_CONTENT_URL", "")
+    tenant = environment.get("RESEARCH_TENANT", "").strip()
     corpora: dict[str, None] = {}
     models = dict.fromkeys(filter(None, (environment.get(name, "").strip() for name in MODEL_VARIABLES)))
     servers: dict[str, None] = {}
@@ -60,6 +63,7 @@ def find_places() -> Places:
         if isinstance(named_home := values.get("home"), str):
             home = file.parent / Path(named_home).expanduser()
         content = content or str(values.get("content_url") or "")
+        tenant = tenant or str(values.get("tenant") or "")
         corpora |= dict.fromkeys(_table(values, "corpus"))
         servers |= dict.fromkeys(_table(values, "search", "mcp"))
         for tier in TIERS:
@@ -70,7 +74,7 @@ def find_places() -> Places:
     with suppress(OSError):
         corpora |= dict.fromkeys(sorted(file.stem for file in (home / "corpora" / "registered").glob("*.json")))
     is_local = "://" not in content or content.startswith("file:")
-    return Places(home, is_local, list(corpora), [str(name) for name in models], list(servers))
+    return Places(home, is_local, list(corpora), [str(name) for name in models], list(servers), tenant)
 
 
 def read_variables(path: Path) -> dict[str, str]:

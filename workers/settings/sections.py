@@ -317,6 +317,9 @@ class FileSettings(ConfigSection):
     content_url: str | None = None
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
     """Days for which a run is stored after it was last saved; without it, until it is deleted."""
+    tenant: Name | None = None
+    """Tenant of the runs that commands and doors of this process start; they then find only its runs. None: the tenant
+    of each request, and everybody's runs."""
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
     web: WebSettings = WebSettings()

@@ -160,9 +160,32 @@ async def test_what_is_stored_is_found_and_read_in_pages(home: Path, configured:
             read += answer.structured_content["content"] + "\n\n"
             number, pages = number + 1, answer.structured_content["pages"]
         assert read.strip() == report.strip()
+        answer = await client.call_tool("read_report", {"research_id": "r-1", "part": "thread"})
+        assert answer.structured_content is not None
+        assert answer.structured_content["content"].startswith(
+            "1. How does the engine prevent wraparound? — completed · 0.00 USD · r-1"
+        )
         (home / "sessions" / "r-1.json").unlink()
         answer = await client.call_tool("search", {"query": "quiet compressors"})
         assert answer.structured_content == {"results": []}
+
+
+async def test_an_assistant_of_a_tenant_finds_its_runs_alone(
+    home: Path, configured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By search, as a resource, by id and by the address of a document: as if there were no others."""
+    await asyncio.to_thread(stored_run, home, "# How?\n\nQuiet compressors.", "The inverter modulates its speed.")
+    for tenant, found in (("default", 1), ("ada", 0)):
+        monkeypatch.setenv("RESEARCH_TENANT", tenant)
+        async with assistant(configured) as client:
+            answer = await client.call_tool("search", {"query": "quiet compressors"})
+            assert answer.structured_content is not None
+            assert len(answer.structured_content["results"]) == found
+            assert len((await client.list_resources()).resources) == found
+            page = await client.call_tool("fetch", {"id": "research://r-1/sources/src-1"})
+            assert page.is_error is not bool(found)
+            if not found:
+                assert "there is no run 'r-1'" in await failure(client, "read_report", research_id="r-1")
 
 
 async def test_a_finished_run_is_a_task_that_is_over(home: Path, configured: Path) -> None:

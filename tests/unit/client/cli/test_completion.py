@@ -113,6 +113,15 @@ def test_words_that_bash_has_split_at_the_sign_are_joined(monkeypatch: pytest.Mo
     assert not join_split_words()
 
 
+def test_ids_of_other_tenants_are_not_offered(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a tenant is set, by the environment or by a file."""
+    own = state(resolved=resolved(research_id="r-20261123-cccc", query="Mine?", tenant="ada"))
+    save_run(home, "r-20261123-cccc", own, closed=True)
+    assert len(offered("research", "open", "r-").split()) == 3
+    monkeypatch.setenv("RESEARCH_TENANT", "ada")
+    assert offered("research", "open", "r-").split() == ["r-20261123-cccc"]
+
+
 def test_a_damaged_configuration_or_a_missing_home_offers_less_and_fails_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from contracts.outcome import Counts, Usage
 from contracts.request import FollowUp
 from contracts.vocabulary import Outcome, RunStatus
 from tests.fakes import states
-from tests.unit.client.cli.command_line import research, save_run
+from tests.unit.client.cli.command_line import make_old, research, save_run
 from workers.settings.loading import Flags
 
 
@@ -71,6 +71,22 @@ def test_the_thread_of_any_of_its_runs_is_shown(home: Path) -> None:
     assert "2 · Question 2?" in shown.stdout
     assert "failed: no worker was there" in shown.stdout
     assert "0.50 USD · r-2" in shown.stdout
+
+
+def test_where_a_tenant_is_set_its_own_runs_are_found(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the list, in a thread, by id and as the newest run; those of others are named by no command, and not deleted."""
+    save_thread(home)
+    monkeypatch.setenv("RESEARCH_TENANT", "another")
+    assert [row["research_id"] for row in json.loads(research("list", "--json").stdout)] == ["r-4"]
+    assert [answer["research_id"] for answer in json.loads(research("thread", "--json").stdout)["answers"]] == ["r-4"]
+    for command in ("status", "thread", "report", "sources", "audit"):
+        ended = research(command, "r-1")
+        assert (ended.exit_code, ended.stderr) == (2, "research: there is no run 'r-1': see `research list`\n")
+    for name in ("r-1", "r-4"):
+        make_old(home, name)
+    assert "removed 1 run older than" in research("delete", "--older-than", "30", "--yes").stdout
+    monkeypatch.delenv("RESEARCH_TENANT")
+    assert {row["research_id"] for row in json.loads(research("list", "--json").stdout)} == {"r-1", "r-2", "r-3"}
 
 
 async def test_a_tenant_sees_its_own_questions_of_a_thread(home: Path) -> None:

@@ -20,9 +20,12 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
+from activities.reporting.picture import add_pictures
 from client.cli import audit as audit_command
 from client.exchange import bundle as bundles
 from client.exchange.bundle import MANIFEST, BundleReader, BundleUnusable, compose_bundle, text_path
+from client.run_calls import Call
+from client.view.picture import draw
 from contracts.addresses import digest
 from contracts.report import MAX_REPORT_BYTES
 from providers.errors import ContentCorrupt
@@ -118,6 +121,20 @@ async def test_a_bundle_of_quotes_is_audited_as_far_as_it_goes(
     files = FILES | {"report.json": json.dumps(sealed).encode(), "report.html": page}
     said = await audited(tmp_path, bundle(files, quotes_only=True), capsys)
     assert {problem["kind"] for problem in said["problems"]} == {"page_differs"}
+
+
+@pytest.mark.usefixtures("same_process")
+async def test_a_picture_of_calls_changes_nothing_in_the_audit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is counted as not compared; a page that is changed beside it is found."""
+    page = add_pictures(FILES["report.html"].decode(), [draw([Call("plan", "", "models", 0.0, 1.0, 2.0)], now=2)])
+    said = await audited(tmp_path, bundle(FILES | TEXTS | {"report.html": page.encode()}), capsys)
+    assert said["problems"] == []
+    assert said["unchecked"]["pictures of calls, which come from the histories of a server"] == 1
+    changed = page.replace("two", "six").encode()
+    said = await audited(tmp_path, bundle(FILES | TEXTS | {"report.html": changed}), capsys)
+    assert {problem["kind"] for problem in said["problems"]} == {"html_differs", "page_differs"}
 
 
 def with_entry(name: str, *, link: bool = False, replaced: bool = False) -> bytes:

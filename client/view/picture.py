@@ -1,14 +1,16 @@
 """A picture of a run: its calls over time by pool, what waited, what was repeated, what each cost."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from markupsafe import Markup, escape
 
-from client.cli.context import RunInfo
+from activities.reporting.picture import add_pictures
 from client.client_errors import ClientError
+from client.handle import ResearchHandle
 from client.run_calls import Call
 from client.view.words import duration, printable
 
@@ -25,14 +27,16 @@ MAX_TICKS: Final = 8
 LISTED_CALLS: Final = 20
 TEXT: Final = 'font-size="11" fill="currentColor"'
 HATCHED: Final = (
-    '<defs><pattern id="waited" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<defs><pattern id="{}" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect class="hatch" width="2" height="4" fill="currentColor"></rect></pattern></defs>'
 )
+WAITED: Final = "waited"
+"""Id of the hatching; one of several pictures in a page has its number behind it."""
 FILLS: Final = {"done": "#4a80c0", "open": "#b07a10", "repeated": "#b07a10", "failed": "#d0453f"}
 """Colours that can be seen on light and dark ground, for a report, which has no styles for pictures."""
 SCALE: Final = "#88888888"
-METHOD: Final = '<dl class="method">'
-"""What a report says under *Method* begins there."""
+READING_SECONDS: Final = 20.0
+"""Longest wait for the histories of a run; a report without its picture is better than none."""
 LEGEND: Final = (
     "Each bar is a call; point at one to read it. Hatched: it waited for a worker. Blue: done. Yellow: not over; "
     "with a red edge: repeated. Red: failed."
@@ -47,23 +51,35 @@ class Bar:
     lane: int
 
 
-async def draw_picture(run: RunInfo) -> Markup | None:
-    """Draw the calls of a run from its history; None if the server does not have it any more."""
-    if run.handle is None:
+async def draw_picture(handle: ResearchHandle | None, number: int = 0) -> Markup | None:
+    """Draw the calls of a run from its histories; None if no server has them any more, or none answers in time.
+
+    `number` tells several pictures in one page apart.
+    """
+    if handle is None:
         return None
     try:
-        calls = await run.handle.calls()
-    except ClientError:
+        async with asyncio.timeout(READING_SECONDS):
+            calls = await handle.calls()
+    except (ClientError, TimeoutError):
         return None
-    return draw(calls, datetime.now(tz=UTC).timestamp()) if calls else None
+    return draw(calls, datetime.now(tz=UTC).timestamp(), number) if calls else None
 
 
-async def with_picture(html: str, run: RunInfo) -> str:
-    """Add the picture under *Method* of a report that is shown, if the server still has the histories."""
-    before, opening, after = html.partition(METHOD)
-    if not opening or (picture := await draw_picture(run)) is None:
-        return html
-    return f"{before}<figure>{picture}</figure>{opening}{after}"
+async def illustrate(documents: Mapping[str, bytes], handle: ResearchHandle | None) -> dict[str, bytes]:
+    """Return the forms of a report, the HTML with a picture of the run's calls where a server has its histories."""
+    if "html" not in documents or (picture := await draw_picture(handle)) is None:
+        return dict(documents)
+    return {**documents, "html": add_pictures(documents["html"].decode(), [picture]).encode()}
+
+
+async def illustrate_thread(page: str, runs: Sequence[tuple[str, ResearchHandle | None]]) -> str:
+    """Return the HTML of a thread with a picture below each question whose run a server has; `runs` with questions."""
+    pictures = []
+    for number, (question, handle) in enumerate(runs, start=1):
+        if (picture := await draw_picture(handle, number)) is not None:
+            pictures.append(f"<figcaption>{number} · {escape(printable(question))}</figcaption>{picture}")
+    return add_pictures(page, pictures)
 
 
 def lanes(calls: Iterable[Call], now: float) -> list[Bar]:
@@ -80,18 +96,19 @@ def lanes(calls: Iterable[Call], now: float) -> list[Bar]:
     return bars
 
 
-def draw(calls: Sequence[Call], now: float) -> Markup:
+def draw(calls: Sequence[Call], now: float, number: int = 0) -> Markup:
     """Return the picture as SVG: a band for each pool, a bar for each call, lighter where it waited for a worker."""
+    suffix = f"-{number}" if number else ""
     start = min(call.scheduled for call in calls)
     end = max(call.ended or now for call in calls)
     scale = (WIDTH - LEFT - 8) / max(end - start, 1.0)
-    parts = [HATCHED]
+    parts = [HATCHED.format(WAITED + suffix)]
     top = GAP
     for pool in dict.fromkeys(call.pool for call in calls):
         bars = lanes([call for call in calls if call.pool == pool], now)
         height = (max(bar.lane for bar in bars) + 1) * ROW
         parts.append(f'<text class="pool" x="0" y="{top + ROW - 2}" {TEXT}>{escape(pool)}</text>')
-        parts += [_bar(bar, top, start, scale, now) for bar in bars]
+        parts += [_bar(bar, top, start, scale, now, suffix) for bar in bars]
         top += height + GAP
     step = next((tick for tick in TICKS if (end - start) / tick <= MAX_TICKS), TICKS[-1])
     for index in range(int((end - start) // step) + 1):
@@ -104,29 +121,28 @@ def draw(calls: Sequence[Call], now: float) -> Markup:
     svg = "".join(parts)
     return Markup(  # noqa: S704  every text in it is escaped
         f'<svg class="calls" viewBox="0 0 {WIDTH} {top + 10}" role="img" aria-label="{title}">{svg}</svg>'
-        f'<p class="quiet">{LEGEND}</p>{_table(calls, now)}'
+        f'<p class="quiet">{LEGEND}</p>{_table(calls, now, suffix)}'
     )
 
 
-def _table(calls: Sequence[Call], now: float) -> str:
+def _table(calls: Sequence[Call], now: float, suffix: str) -> str:
     """Return the longest calls in words, for those who cannot see or point at bars."""
     longest = sorted(calls, key=lambda call: call.scheduled - (call.ended or now))[:LISTED_CALLS]
     rows = "".join(f"<li>{escape(call.pool)}: {escape(printable(describe(call, now)))}</li>" for call in longest)
-    return f'<details id="longest"><summary>The longest calls in words</summary><ol>{rows}</ol></details>'
+    return f'<details id="longest{suffix}"><summary>The longest calls in words</summary><ol>{rows}</ol></details>'
 
 
-def _bar(bar: Bar, top: int, start: float, scale: float, now: float) -> str:
+def _bar(bar: Bar, top: int, start: float, scale: float, now: float, suffix: str) -> str:
     call = bar.call
     y = top + bar.lane * ROW
     begun = began(call)
     x = LEFT + (call.scheduled - start) * scale
     waited = (begun - call.scheduled) * scale
     worked = max(MIN_BAR, ((call.ended or now) - begun) * scale)
-    wait = (
-        f'<rect class="wait" x="{x:.1f}" y="{y}" width="{waited:.1f}" height="{ROW - 2}" fill="url(#waited)"></rect>'
-        if waited >= 1
-        else ""
-    )
+    wait = ""
+    if waited >= 1:
+        place = f'x="{x:.1f}" y="{y}" width="{waited:.1f}" height="{ROW - 2}"'
+        wait = f'<rect class="wait" {place} fill="url(#{WAITED}{suffix})"></rect>'
     kind = "failed" if call.failed else "repeated" if call.attempt > 1 else "open" if not call.ended else "done"
     edge = f' stroke="{FILLS["failed"]}"' if kind == "repeated" else ""
     size = f'width="{worked:.1f}" height="{ROW - 2}"'

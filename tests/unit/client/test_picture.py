@@ -8,8 +8,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history import v1 as history
 from temporalio.api.taskqueue.v1 import TaskQueue
 
-from client.page.picture import MAX_LANES, describe, draw, lanes
 from client.run_calls import Call, read_calls
+from client.view.picture import MAX_LANES, describe, draw, lanes
 from contracts.names import POOLS
 
 CHILD = "child_workflow_execution_started_event_attributes"
@@ -47,6 +47,15 @@ def test_a_long_run_has_few_lines_of_time() -> None:
     for seconds in (1, 90, 40_000, 5_000_000):
         picture = draw([call(0, seconds)], now=seconds)
         assert 1 <= picture.count('class="tick"') <= 70
+
+
+def test_several_pictures_in_a_page_have_ids_of_their_own() -> None:
+    """The hatching and the list of each belong to it alone."""
+    calls = [call(0, 4, started=2.0)]
+    for number, suffix in ((0, ""), (1, "-1"), (12, "-12")):
+        picture = draw(calls, now=9, number=number)
+        assert re.findall(r'id="([^"]+)"', picture) == [f"waited{suffix}", f"longest{suffix}"]
+        assert f'fill="url(#waited{suffix})"' in picture
 
 
 async def test_calls_of_agents_and_of_earlier_parts_belong_to_the_run() -> None:
