@@ -22,6 +22,8 @@ OWNER: Final = "deep-research"
 MAX_MESSAGES: Final = 500
 PIECE_CHARACTERS: Final = 4_000
 """Longest content of one chunk."""
+ANNOTATED_CHARACTERS: Final = 16_000
+"""Most characters of the annotations of one chunk: a window that reads lines of 64 kB loses a longer one, or all."""
 DEPTHS: Final = {
     **dict.fromkeys(("none", "minimal", "low"), Depth.LIGHT),
     "medium": Depth.MEDIUM,
@@ -208,8 +210,7 @@ class CompletionWriter:
         text = completion.content
         pieces = [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text), PIECE_CHARACTERS)]
         chunks = [self._chunk({"content": piece}) for piece in pieces]
-        if completion.annotations:
-            chunks += [self._chunk({"annotations": completion.annotations})]
+        chunks += [self._chunk({"annotations": part}) for part in _in_parts(completion.annotations)]
         chunks.append(self._chunk({}, "stop"))
         if with_usage:
             chunks.append(self._head("chat.completion.chunk") | {"choices": [], "usage": _usage(completion.usage)})
@@ -227,6 +228,20 @@ class CompletionWriter:
         return {"id": f"call-{self.id}", "type": "function", "function": function}
 
 
+def _in_parts(annotations: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Return annotations in parts of bounded length, in their order."""
+    parts: list[list[dict[str, Any]]] = []
+    room = 0
+    for annotation in annotations:
+        length = len(json.dumps(annotation))
+        if length > room:
+            parts.append([])
+            room = ANNOTATED_CHARACTERS
+        parts[-1].append(annotation)
+        room -= length
+    return parts
+
+
 def _usage(usage: Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input_tokens,
@@ -240,7 +255,13 @@ def _usage(usage: Usage) -> dict[str, Any]:
 TASK: Final = "### Task:"
 """How Open WebUI begins what it asks a model for itself."""
 HISTORY: Final = "<chat_history>"
+EMOJI: Final = "Your task is to reflect the speaker's"
 QUOTED_MESSAGE: Final = 'Message: """'
+"""How it asks for a face: first words of its present versions, and the mark of earlier ones."""
+COMPACTION: Final = "### Messages Being Compacted:"
+"""In its request to shorten a long conversation; where the answer is empty, it quotes the messages itself."""
+MERGING: Final = "You have been provided with a set of responses from"
+"""How it asks for one answer made of those of several models."""
 TASK_KEY: Final = re.compile(r'\{\s{0,8}"(title|tags|follow_ups|queries|text|prompt)" ?:')
 """The key of the JSON object that such a request asks for."""
 EMPTY_ANSWERS: Final = {"tags": [], "follow_ups": [], "queries": [], "text": "", "prompt": ""}
@@ -258,7 +279,7 @@ def answer_chore(request: CompletionRequest) -> Completion | None:
     """Answer what a chat window asks for itself, by rules and at once; None for a message of a person.
 
     Known are the first words and the marks of the requests of Open WebUI and LibreChat, which both programs send as the
-    only message of a user.
+    only message of a user. Raises `ProtocolError` for what only a language model can do.
     """
     users = [message.text for message in request.messages if message.role == "user"]
     text = users[0]
@@ -270,8 +291,12 @@ def answer_chore(request: CompletionRequest) -> Completion | None:
         key = keys[0] if keys else ""
         value = _title(history) if key == "title" else EMPTY_ANSWERS.get(key)
         return Completion(json.dumps({key: value} if key else {}, ensure_ascii=False))
-    if text.startswith(TASK) and QUOTED_MESSAGE in text:
+    if text.startswith(EMOJI) or (text.startswith(TASK) and QUOTED_MESSAGE in text):
         return Completion("🔎")
+    if text.startswith(TASK) and COMPACTION in text:
+        return Completion("")
+    if text.startswith(MERGING):
+        raise ProtocolError("answers of several models are not merged here: choose another model of the chat for that")
     if text.startswith(TOOL_CHOICE):
         return Completion(json.dumps({"tool_calls": []}))
     if text.startswith(LIBRECHAT_TITLE):

@@ -41,12 +41,30 @@ TOOL_CHOICE: dict[str, Any] = {
     ],
     "stream": False,
 }
-EMOJI: dict[str, Any] = {
-    "model": "deep-research/supervisor",
-    "messages": [{"role": "user", "content": f'### Task:\nName a face.\n\nMessage: """{QUESTION}"""'}],
-    "stream": False,
-    "max_completion_tokens": 4,
-}
+
+
+def alone(content: str, *, stream: bool = False) -> dict[str, Any]:
+    """A request of Open WebUI of one message, without a history in it."""
+    return {
+        "model": "deep-research/supervisor",
+        "messages": [{"role": "user", "content": content}],
+        "stream": stream,
+        "max_completion_tokens": 1000,
+    }
+
+
+EMOJI = alone(f'### Task:\nName a face.\n\nMessage: """{QUESTION}"""')
+"""Of earlier versions."""
+NEW_EMOJI = alone(f"Your task is to reflect the speaker's mood, in our words.\n\nMessage: ```{QUESTION}```")
+COMPACTION = alone(
+    f"### Task:\nShorten what was said.\n\n### Previous Summary:\n\n### Messages Being Compacted:\nUSER: {QUESTION}\n"
+    "### Recent Messages Kept In Context:\nASSISTANT: With two ropes."
+)
+MERGING = alone(
+    "You have been provided with a set of responses from here and there to "
+    f'"{QUESTION}"\n\nMake one of them.\n\nResponses from models: """With two ropes."""',
+    stream=True,
+)
 
 LIBRECHAT_TITLE: dict[str, Any] = {
     "model": "deep-research/supervisor",

@@ -23,9 +23,12 @@ from client.chat.turns import cited_text
 from contracts.plan import Waiting, WaitKind
 from contracts.request import Depth
 from tests.fakes.chat_windows import (
+    COMPACTION,
     EMOJI,
     LIBRECHAT_LABELS,
     LIBRECHAT_TITLE,
+    MERGING,
+    NEW_EMOJI,
     OPEN_WEBUI,
     QUESTION,
     TOOL_CHOICE,
@@ -190,12 +193,31 @@ def test_chores_of_open_webui_are_answered_by_rules(name: str) -> None:
 
 
 def test_chores_without_a_history_are_answered_too() -> None:
-    """The choice of a tool of the window, and a face for a message."""
-    choice, face = answer_chore(request(TOOL_CHOICE)), answer_chore(request(EMOJI))
+    """The choice of a tool of the window, a face for a message, a shortened conversation; answers are not merged."""
+    choice = answer_chore(request(TOOL_CHOICE))
     assert choice is not None
     assert json.loads(choice.content) == {"tool_calls": []}
-    assert face is not None
-    assert len(face.content) == 1
+    for body in (EMOJI, NEW_EMOJI):
+        face = answer_chore(request(body))
+        assert face is not None
+        assert len(face.content) == 1
+    assert answer_chore(request(COMPACTION)) == Completion("")
+    with pytest.raises(ProtocolError, match="not merged here: choose another model"):
+        answer_chore(request(MERGING))
+
+
+def test_no_line_of_a_stream_is_too_long_for_a_window() -> None:
+    """Annotations come in several chunks, in their order, none of which exceeds what windows read as one line."""
+    annotations = [
+        {"type": "url_citation", "url_citation": {"url": f"https://example.org/{'x' * 300}/{number}", "title": "T"}}
+        for number in range(1_000)
+    ]
+    completion = Completion("word " * 20_000, annotations)
+    chunks = CompletionWriter("chat-1", MODEL).ending(completion, with_usage=True)
+    assert max(len(json.dumps(chunk)) for chunk in chunks) < 20_000
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    assert [each for delta in deltas for each in delta.get("annotations", [])] == annotations
+    assert "".join(delta.get("content", "") for delta in deltas) == completion.content
 
 
 def test_chores_of_librechat_are_answered_by_rules() -> None:
