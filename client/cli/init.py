@@ -30,7 +30,6 @@ from providers.errors import InvalidCall, NotConfigured, ProviderError
 from providers.models.chat import ChatReply, ChatRequest
 from providers.models.endpoints import DEFAULT_ENDPOINT, PriceTable, split_name, weakened
 from providers.search.declarations import BY_MODEL, SearchDeclaration, declared_names, search_declaration
-from workers.composition import open_endpoint, open_search_providers
 from workers.settings.loading import Flags, Settings, SettingsError, load_settings
 from workers.settings.models import OPENAI_ADDRESS, PUBLIC_HOST, host_of, key_variable
 from workers.settings.places import APPLICATION, FILE_NAME, VARIABLES_FILE, read_variables
@@ -613,6 +612,8 @@ def _price(settings: Settings, name: str) -> str:
 
 async def _try_model(settings: Settings, name: str) -> str:
     """Send one short request to a model. Raises `ProviderError`."""
+    from workers.composition import open_endpoint  # noqa: PLC0415  it costs half a second, and wrong input comes first
+
     endpoint_name, model = split_name(name, settings.models.endpoints)
     endpoint = open_endpoint(settings, endpoint_name)
     if endpoint.chat is None:
@@ -652,6 +653,8 @@ async def _try_model(settings: Settings, name: str) -> str:
 
 async def _try_search(settings: Settings, name: str) -> str:
     """Send one query to a search service. Raises `ProviderError`."""
+    from workers.composition import open_search_providers  # noqa: PLC0415  as above
+
     query = SearchRequest(research_id="init", operation="search/init", provider=name, text=TRIAL_QUERY)
     async with open_search_providers(settings, [name]) as providers:
         began = time.monotonic()

@@ -51,10 +51,8 @@ from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.strategies import declaration
 from contracts.vocabulary import Outcome
-from workers.composition import compose
 from workers.dev_server import describe_server
 from workers.own_process import exit_process, files_of_user
-from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.stalls import End, end_if_stalled
 from workers.telemetry import configure_logging
@@ -510,6 +508,10 @@ async def _local_workers(context: CommandContext, client: ResearchClient, end: E
 
     `end` ends the process if its event loop stalls or one of the pools ends.
     """
+    # They cost half a second, and most commands of this file do no work themselves.
+    from workers.composition import compose  # noqa: PLC0415
+    from workers.pools import run_pools  # noqa: PLC0415
+
     settings = context.settings
     pools = tuple(POOLS)
     path = log_path(settings)

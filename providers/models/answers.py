@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, TypeGuard
 
-import json_repair
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_jsonable_python
 
@@ -213,6 +212,8 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
             at_end = error.pos >= len(text)
             is_complete = may_close and error.msg == "Expecting ',' delimiter" if at_end else "}" in text[-200:]
             if is_complete and not error.msg.startswith("Unterminated string"):
+                import json_repair  # noqa: PLC0415  few answers need it, and every command would wait for it
+
                 yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
             return
         except RecursionError:  # nesting beyond every schema

@@ -1,5 +1,6 @@
 """What gets installed: by developers, by the image, and by the tools around both; and what is known against it."""
 
+import ast
 import json
 import re
 import tomllib
@@ -112,3 +113,13 @@ def test_only_what_was_looked_up_and_is_clean_counts_as_clean(
     assert script.audit("some.lock", []) == code
     shown = capsys.readouterr()
     assert words in (shown.err if code else shown.out)
+
+
+def test_commands_import_what_does_the_work_only_when_they_do_it() -> None:
+    """The pools' composition takes half a second, so of all commands only those that always need it import it at once."""
+    importers = set()
+    for path in sorted((ROOT / "client").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module == "workers.composition":
+                importers.add(path.stem)
+    assert importers == {"doctor"}
