@@ -43,6 +43,8 @@ class OperationKind(StrEnum):
 
     APPEND = "append"
     PUT_AFTER = "put_after"
+    EXTEND = "extend"
+    """Within a list item, after its last words; of a sentence the same as `put_after`."""
     REPLACE = "replace"
     REMOVE = "remove"
     """Only in a revision: a sentence or item that a remark of the review calls wrong, repeated or out of place."""

@@ -68,6 +68,7 @@ GROUP: Final = re.compile(
 SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
 STORED_MARKER: Final = re.compile(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]")
+STRAY_BLANK: Final = re.compile(r"[ \t]++(?=[,.](?:\s|\Z))")
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
 DASHES: Final = "-\u2010\u2011\u2012\u2013"
@@ -282,7 +283,8 @@ class DraftMarks:
                 changed += self._read(inline, quoted=quoted)
         if not self.exact:
             changed = [self._without_prompt_text(inline) if isinstance(inline, Run) else inline for inline in changed]
-        return _merge_neighbours(changed)
+        merged = _merge_neighbours(changed)
+        return merged if quoted else _without_stray_blanks(merged)
 
     def _without_prompt_text(self, run: Run) -> Run:
         """Remove and note names that a writer copied from its prompt."""
@@ -309,6 +311,14 @@ class DraftMarks:
                 pieces += [CitationMark(tuple(dict.fromkeys(known)))]
             last = match.end() - max(0, closed - opened)
         return [*pieces, run.with_text(run.text[last:])]
+
+
+def _without_stray_blanks(inlines: Sequence[Inline]) -> list[Inline]:
+    """Remove blanks before commas and full stops, which removed markers leave: no language has any there."""
+    return [
+        inline.with_text(STRAY_BLANK.sub("", inline.text)) if isinstance(inline, Run) and not inline.code else inline
+        for inline in inlines
+    ]
 
 
 def _quoted_offsets(text: str) -> set[int]:

@@ -348,7 +348,7 @@ def _claim(item: JudgedClaim, written: WrittenText) -> dict[str, Any]:
         "end": end,
         "citation_numbers": claim.numbers,
         **_fields(claim, "section", "evidence_ids"),
-        **_fields(item.judged, "verdict", "method", "reason"),
+        **_fields(item.judged, "verdict", "method", "reason", "lacking"),
     }
 
 

@@ -187,6 +187,12 @@ def _cut_list(items: Sequence[str], say: ReportMessages) -> list[str]:
     return [*items[:MAX_LISTED], *[say("and_more", count=more)] * (more > 0)]
 
 
+def _lacking_suffix(lacking: Sequence[str], say: ReportMessages) -> str:
+    if not lacking:
+        return ""
+    return f" {say('lacking_part', words=shorten('; '.join(lacking), 200))}"
+
+
 def _reason_suffix(reason: str | None, say: ReportMessages) -> str:
     if not reason:
         return ""
@@ -217,6 +223,7 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         by_model = any(item.judged.method == CheckMethod.MODEL for item in doubtful)
         items = [
             f"{say.name('judged', item.judged.verdict)}: {shorten(item.claim.words, 200)}"
+            + _lacking_suffix(item.judged.lacking, say)
             + _reason_suffix(item.judged.reason, say)
             for item in doubtful
         ]

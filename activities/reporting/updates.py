@@ -322,6 +322,7 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
     parts = _parts_of(blocks)
     elements = [index for index, part in enumerate(parts) if _is_element(part)]
     replaced: dict[int, list[Block]] = {}
+    extended: dict[int, Block] = {}
     added: defaultdict[int, list[Block]] = defaultdict(list)
     below: defaultdict[int, list[Block]] = defaultdict(list)
     appended: list[Block] = []
@@ -335,7 +336,12 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
         if not 1 <= operation.anchor <= len(elements):
             raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(elements)}")
         index = elements[operation.anchor - 1]
-        if operation.kind is OperationKind.PUT_AFTER:
+        if operation.kind is OperationKind.EXTEND and parts[index].kind == "list":
+            if any(block.kind == "heading" for block in text):
+                raise UpdateRefused("text: a heading cannot stand within an item")
+            extended[index] = _extended(extended.get(index, parts[index]), text)
+            continue
+        if operation.kind in (OperationKind.PUT_AFTER, OperationKind.EXTEND):
             if parts[index].kind == "list" and any(block.kind == "paragraph" for block in text):
                 # A paragraph never becomes an item, nor does it divide the list and its numbers: it follows the list.
                 below[_end_of_list(parts, index)] += [BREAK, *_parts_of(text), BREAK]
@@ -352,10 +358,29 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
         if cited_evidence((parts[index],)) and not cited_evidence(text):
             raise UpdateRefused(f"text: what takes the place of {operation.anchor} must cite a passage, too")
         replaced[index] = _fit_parts(text, parts[index])
+    if both := extended.keys() & replaced.keys():
+        numbers = ", ".join(str(elements.index(index) + 1) for index in sorted(both))
+        raise UpdateRefused(f"anchor: {numbers}: an item that is replaced or removed is not extended as well")
     changed = (
-        new for index, part in enumerate(parts) for new in (*replaced.get(index, (part,)), *added[index], *below[index])
+        new
+        for index, part in enumerate(parts)
+        for new in (*replaced.get(index, (extended.get(index, part),)), *added[index], *below[index])
     )
     return _join_parts([*changed, *appended])
+
+
+def _extended(part: Block, text: Blocks) -> Block:
+    """Return the part of a list with a text at the end of its item."""
+    item = list(part.parts[0])
+    for block in text:
+        last = item[-1] if item else BREAK
+        if last is not BREAK and last.kind == block.kind == "paragraph":
+            first, *others = block.sentences
+            more = (replace(first, gap=first.gap or " "), *others)
+            item[-1] = replace(last, sentences=(*last.sentences, *more))
+        else:
+            item.append(block)
+    return replace(part, parts=(tuple(item),))
 
 
 def _end_of_list(parts: Sequence[Block], index: int) -> int:

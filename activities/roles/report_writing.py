@@ -138,9 +138,12 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
     }
     moved = {name: heading for name, heading in moved.items() if name in unused and heading != request.heading}
     named = {request.findings[number - 1].id for number in answer.omitted if 0 < number <= len(request.findings)}
+    # A writer passes over what the section says already with all passages of the note.
+    known = cited.union(cited_evidence(read_body(body))) if by_model else set()
+    reported = {finding.id for finding in request.findings if known.issuperset(finding.evidence_ids)}
     return ReporterResult(
         update=update,
-        notes_left=[name for name in unused if name not in named and name not in moved],
+        notes_left=[name for name in unused if name not in named and name not in moved and name not in reported],
         notes_omitted=[name for name in unused if name in named and name not in moved],
         notes_moved=moved,
     )

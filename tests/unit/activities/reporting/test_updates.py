@@ -126,6 +126,23 @@ def test_a_paragraph_that_is_put_after_an_item_stays_a_paragraph(anchor: int) ->
     assert alone == f"1. one [{ev(1)}]\n2. two\n\nIt may fail [{ev(2)}].\n\nThe end."
 
 
+def extend(anchor: int, text: str) -> Operation:
+    return Operation(kind=OperationKind.EXTEND, anchor=anchor, text=text)
+
+
+def test_an_item_is_extended_without_writing_it_again() -> None:
+    """Its words, its number and its citation stay; a sentence is followed, and nothing is both extended and replaced."""
+    report = report_of(a=f"One is here [{ev(1)}].\n\n1. two [{ev(2)}].\n2. three [{ev(3)}]")
+    text = changed(report, extend(2, f"It may fail [{ev(4)}]."), extend(2, f"And end [{ev(5)}]."), extend(1, "So."))
+    assert text == (
+        f"One is here [{ev(1)}]. So.\n\n1. two [{ev(2)}]. It may fail [{ev(4)}]. And end [{ev(5)}].\n2. three [{ev(3)}]"
+    )
+    nested = changed(report, extend(3, f"- a part [{ev(4)}]"))
+    assert nested.endswith(f"2. three [{ev(3)}]\n   - a part [{ev(4)}]")
+    with pytest.raises(UpdateRefused, match="not extended as well"):
+        changed(report, extend(2, "More."), instead(2, f"2. two, rather [{ev(2)}]"))
+
+
 def test_a_sentence_or_an_item_is_removed_with_its_citation() -> None:
     """The rest stays as it is, a list that loses its only item goes, and more than half of a section is refused."""
     report = report_of(a=f"One is here [{ev(1)}]. Two stays where it is [{ev(2)}].\n\n- three [{ev(3)}]")

@@ -126,6 +126,15 @@ def test_notes_that_it_leaves_out_for_good_are_not_asked_for_again() -> None:
         answered(omitted=[1])
 
 
+def test_a_note_that_the_section_cites_already_is_not_left() -> None:
+    """A writer who passes over it has nothing to add; one of which a passage is missing is asked for again."""
+    written = Operation(text=f"Every table is visited {marker(A.id)}.")
+    assert answered(written).notes_left == []
+    other = passage(TEXT, "Autovacuum runs by itself.")
+    third = finding("Rows vanish, and it runs by itself.", B, other)
+    assert answered(written, findings=[*FINDINGS, third]).notes_left == [third.id]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
