@@ -27,6 +27,11 @@ class BoundRequest:
     problems: list[str] = field(default_factory=list)
     """What cannot be made smaller, or must not be: each refuses the run."""
 
+    def words(self, *, with_tenant: bool) -> str:
+        """Return the ceiling in one line; `with_tenant`, it says whose it is."""
+        tenant = f"tenant {self.request.tenant}" if with_tenant else ""
+        return ", ".join(filter(None, [tenant, self.ceiling.words()]))
+
     def cut(self, setting: str, asked: object, allowed: object) -> None:
         """Note that a setting got less than it had."""
         note = Message("cut_to_ceiling", setting=setting, asked=_shown(asked), allowed=_shown(allowed))

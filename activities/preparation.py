@@ -41,6 +41,7 @@ from contracts.strategies import (
     declaration,
     list_selectable,
 )
+from contracts.tenants import TenantRules
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
@@ -62,7 +63,7 @@ DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEM
 
 @dataclass(frozen=True)
 class ResearchConfiguration:
-    """The part of the worker configuration that shapes runs; no secrets."""
+    """The part of the worker configuration that shapes runs; no secrets but the keys in `tenants`."""
 
     models: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Model names by tier, each the fallback of the one before; empty if none is configured."""
@@ -89,6 +90,8 @@ class ResearchConfiguration:
     """The operator's presets, by strategy and depth; the documented ones apply otherwise."""
     ceilings: Ceilings = field(default_factory=Ceilings)
     """What requests may ask for at most."""
+    tenants: TenantRules = field(default_factory=TenantRules)
+    """How the tenant of a run is found."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
     """Returns true if the namespace has our search attributes."""
     browser_host: str | None = None
@@ -163,7 +166,7 @@ def resolve(
         language=detect_language(request.query),
         depth=depth,
         choices=bound.choices(choices),
-        ceiling=bound.ceiling.words(),
+        ceiling=bound.words(with_tenant=configuration.tenants.needs_proof),
         engine=engine,
         models=models,
         model_host=host,

@@ -67,7 +67,7 @@ class RecordsActivities:
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
         """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
         async with attempt(RECORDS, handles_text=False):
-            parsed = _parse(request.request_json)
+            parsed = self._of_tenant(request, _parse(request.request_json))
             if parsed.continue_from:
                 work = self._resume(request, parsed)
             else:
@@ -88,7 +88,7 @@ class RecordsActivities:
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
         """Resolve the request as `prepare_research` would, without storing it or reading the files of its corpus."""
         async with attempt(RECORDS, handles_text=False):
-            parsed = _parse(request.request_json)
+            parsed = self._of_tenant(request, _parse(request.request_json))
             if parsed.continue_from:
                 stored = (await self._load_run(request.research_id, parsed))[1]
                 return resolve_again(stored, parsed, self.configuration).with_fields(canary="")
@@ -151,6 +151,20 @@ class RecordsActivities:
         return messages.DocumentPiece(
             text=text[start:end], next_offset=end if end < len(text) else None, size=len(text)
         )
+
+    def _of_tenant(self, request: messages.PrepareRequest, parsed: ResearchRequest) -> ResearchRequest:
+        """Return a request with its tenant. Raises `RunRefused` if the operator wants a proof and there is none."""
+        if request.continued:  # by then it is that of its session
+            return parsed
+        ids = [name for name in (request.research_id, request.started_by) if name]
+        namespace = activity.info().namespace
+        tenant = self.configuration.tenants.tenant_of(parsed.tenant, request.tenant_proof, ids, namespace)
+        if tenant is None:
+            raise RunRefused(
+                "tenant: the start proves none, and the operator wants a proof ([tenants] unproven): set "
+                "RESEARCH_TENANT_KEYS to the name and the key of your tenant"
+            )
+        return parsed if tenant == parsed.tenant else parsed.with_fields(tenant=tenant)
 
     async def _start(self, research_id: str, parsed: ResearchRequest) -> messages.Prepared:
         corpus = await self._corpus(parsed.corpus)

@@ -31,6 +31,10 @@ class PrepareRequest(CompactModel):
     """The validated request, as JSON."""
     continued: bool = False
     """True after continue-as-new: the session's resolution is reused."""
+    tenant_proof: str = ""
+    """The proof of the starter for its tenant (`contracts.tenants`), unchecked."""
+    started_by: str = ""
+    """Id of the workflow that started the run; empty: a client."""
 
 
 class Prepared(CompactModel):

@@ -45,6 +45,8 @@ MEANINGS = {
     "RESEARCH_CHAT_KEY": "the key that clients of the chat completions of `research serve` must send",
     "RESEARCH_NOTIFY_URL": "the address that gets a notice when a run ends or waits for a person; as `notify.url`",
     "RESEARCH_NOTIFY_KEY": "the key that signs notices; without it they are not signed",
+    "RESEARCH_TENANT_KEYS": "keys that sign the starts of runs, as `TENANT=KEY` with commas between; a client has its "
+    "own, workers have all; `*` in place of a tenant: for all of them",
     "FIRECRAWL_API_KEY": "key of the service of `[web.firecrawl]`; a server of your own may need none",
     "RESEARCH_MODEL": "name of the model for every tier; a run uses a model only if one is named",
     "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",

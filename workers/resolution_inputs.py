@@ -80,6 +80,7 @@ def configuration_of(
         hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},
         presets=_own_presets(settings),
         ceilings=settings.limits,
+        tenants=settings.tenant_rules(),
         search_attributes=search_attributes,
         collection=_collection(settings),
         browser_host=host_of(settings.web.firecrawl.url) if settings.web.firecrawl else None,

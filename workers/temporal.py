@@ -30,6 +30,7 @@ from contracts.base import CompactModel
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError, describe_server, ensure_server
 from workers.settings.loading import Settings, child_environment
+from workers.tenants import TenantSigner
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
@@ -110,11 +111,11 @@ async def open_connection(
         except (RuntimeError, ValueError, OSError) as error:
             raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
         options.setdefault("target_host", DEFAULT_ADDRESS)
-        return Connection(await _connect(options, runtime), str(options["target_host"]))
+        return Connection(await _connect(options, runtime, settings), str(options["target_host"]))
     if not start and describe_server(settings.home) is None:
         raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")
     server = await ensure_server(settings.home, ui=ui)
-    client = await _connect({"target_host": server.address}, runtime)
+    client = await _connect({"target_host": server.address}, runtime, settings)
     return Connection(client, server.address, server.ui_url or None)
 
 
@@ -145,7 +146,8 @@ async def register_search_attributes(client: Client) -> set[str]:
     return missing
 
 
-async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:
+async def _connect(options: Mapping[str, object], runtime: Runtime | None, settings: Settings) -> Client:
+    keys = settings.keys_of_tenants()
     address = str(options["target_host"])
     # Locally, compression gains nothing and costs a twentieth of the work of server and worker per call.
     is_local = address.rpartition(":")[0] in LOCAL_HOSTS
@@ -155,6 +157,7 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
             **{**compression, **options},  # type: ignore[arg-type]  # the SDK's typed dictionary, or just a target host
             data_converter=DATA_CONVERTER,
             runtime=runtime,
+            interceptors=[TenantSigner(keys)] if keys else [],
         )
     except RuntimeError as error:
         line = str(error).split("\n", 1)[0]

@@ -37,7 +37,7 @@ from workflows.run.calls import (
 )
 from workflows.run.checkpoints import begin_refresh, resume_state
 from workflows.run.context import Hooks, add_end, within_limits
-from workflows.run.host import Host, log_defect, payload_json
+from workflows.run.host import Host, log_defect, payload_json, tenant_proof
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.status import build_status
@@ -107,6 +107,9 @@ class DeepResearchWorkflow(PersonMessages):
         if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
             workflow.upsert_memo(run_memo(parsed))
         prepared = await self._prepare(parsed)
+        if prepared.resolved.tenant != parsed.tenant:  # what a request names need not be so
+            parsed = parsed.with_fields(tenant=prepared.resolved.tenant)
+            self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
         if prepared.stored_result is not None:
             return prepared.stored_result
         is_queued = self._inbox.interruption is None and not prepared.has_turn and not _is_continued()
@@ -162,6 +165,8 @@ class DeepResearchWorkflow(PersonMessages):
             research_id=workflow.info().workflow_id,
             request_json=request.model_dump_json(exclude_unset=True),
             continued=_is_continued(),
+            tenant_proof=tenant_proof(),
+            started_by=parent.workflow_id if (parent := workflow.info().parent) else "",
         )
         # It may wait for workers as long as the run may last.
         seconds = effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds

@@ -22,11 +22,12 @@ from contracts.notices import NOTICE_SECONDS, NoticeRequest
 from contracts.parse_request import MAX_REQUEST_BYTES, InvalidRequest, parse_request
 from contracts.request import Approve, ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
+from contracts.tenants import TENANT_HEADER
 from contracts.texts import RESEARCH_ID
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
 from workflows.run.calls import call_options, show_summary
-from workflows.run.host import Host, invalid_request, parse_argument, payload_json
+from workflows.run.host import Host, invalid_request, parse_argument, payload_json, tenant_proof
 
 ENTRY_SECONDS: Final = 300.0
 """Time of a workflow that serves a client, with all its attempts; then the client gets the last failure."""
@@ -60,7 +61,8 @@ class ResearchPreviewWorkflow:
         _check_id(parsed.research_id)
         _parse(parsed.request_json)
         options = call_options(names.RECORDS_QUEUE, "preview", "what would a run use?", ENTRY_SECONDS)
-        return await Host(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
+        signed = parsed.with_fields(tenant_proof=tenant_proof(), started_by="", continued=False)
+        return await Host(None, "").execute(activities.PREVIEW_RESEARCH, signed, options)
 
 
 @workflow.defn(name=names.RESEARCH_METADATA, failure_exception_types=[TypeError])
@@ -159,7 +161,7 @@ async def _start_run(request: ResearchRequest, research_id: str) -> None:
         cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
         task_timeout=workflow.info().task_timeout,
         static_summary=show_summary(request.query),
-        memo=run_memo(request),
+        memo=run_memo(request) | ({TENANT_HEADER: given} if (given := tenant_proof()) else {}),
         priority=Priority(priority_key=request.priority, fairness_key=fairness),
     )
 

@@ -26,6 +26,7 @@ from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.presets import highest_limits
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
+from contracts.tenants import proof
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.errors import CorpusUnknown
@@ -45,6 +46,7 @@ EFFECTIVE: Final = frozenset(
     "engine models providers search web limits ceiling cuts gates egress advice estimate".split()
 )
 """Fields of a resolution that depend on the configuration."""
+NOT_STARTED: Final = "not-started"
 PROBE_SECONDS: Final = 2.5
 IDENTITY: Final = re.compile(r"\w+-(?P<pid>\d+)@(?P<host>[^/]*)/.*")
 RUN_MARK: Final = "+run"
@@ -295,14 +297,19 @@ def resolve_here(
 
     A resumed run sends its passages to no new host, unless `--model-url` names it.
     """
+    configuration = configuration_of(settings)
+    rules = configuration.tenants
+    given = proof(rules.keys, NOT_STARTED, request.tenant)
+    tenant = rules.tenant_of(request.tenant, given, [NOT_STARTED], "") or request.tenant  # workers refuse those without
+    request = request.with_fields(tenant=tenant)
     try:
         if stored is None:
             if corpus is None and request.corpus:
                 corpus = CorpusSnapshot(name=request.corpus, files=1)
-            return resolve("not-started", request, configuration_of(settings), corpus, search_attributes=False)
+            return resolve(NOT_STARTED, request, configuration, corpus, search_attributes=False)
         if stored.engine is EngineKind.MODEL and request.engine != "extractive" and not url_given:
             _require_known_host(stored, settings)
-        return resolve_again(stored, request, configuration_of(settings))
+        return resolve_again(stored, request, configuration)
     except RunRefused as refusal:
         raise CommandError(str(refusal), ExitCode.of(Outcome.REFUSED, refusal.reason)) from None
 

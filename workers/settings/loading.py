@@ -29,7 +29,9 @@ from contracts.presets import effective_depth, effective_limits, preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
-from contracts.texts import problem_message, visible
+from contracts.tenants import ANY_TENANT, TenantRules
+from contracts.texts import NAME, problem_message, visible
+from providers.errors import NotConfigured
 from providers.extractive.semantic import is_installed
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT
@@ -42,6 +44,8 @@ from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_va
 from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME, VARIABLES_FILE, read_variables
 from workers.settings.sections import FileSettings
 
+TENANT_KEYS = "RESEARCH_TENANT_KEYS"
+MIN_KEY_CHARACTERS = 16
 VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
     "RESEARCH_CONTENT_URL": ("content_url",),
@@ -61,6 +65,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_CHAT_KEY": ("chat_key",),
     "RESEARCH_NOTIFY_URL": ("notify", "url"),
     "RESEARCH_NOTIFY_KEY": ("notify_key",),
+    TENANT_KEYS: ("tenant_keys",),
     "FIRECRAWL_API_KEY": ("firecrawl_key",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
@@ -112,6 +117,8 @@ class Settings(FileSettings):
     """The key that clients of the chat completions of `serve` must send; None: none is needed."""
     notify_key: SecretStr | None = None
     """The key that signs notices; None: they are not signed."""
+    tenant_keys: SecretStr | None = None
+    """The keys that sign starts, as TENANT=KEY with commas between them; a client needs its own, workers need all."""
     firecrawl_key: SecretStr | None = None
     """The key of `[web.firecrawl]`; None: its server needs none."""
     uses_openai_variables: bool = Field(default=False, repr=False)
@@ -186,6 +193,29 @@ class Settings(FileSettings):
         key = self.model_keys().get(endpoint)
         return ModelServer(self.models.base_url_of(endpoint), key.get_secret_value() if key else None)
 
+    def keys_of_tenants(self) -> dict[str, bytes]:
+        """Return the keys that sign starts by tenant, from `NAME=KEY` pairs. Raises `NotConfigured`."""
+        text = self.tenant_keys.get_secret_value() if self.tenant_keys else ""
+        keys = {}
+        for name, equals, key in (pair.partition("=") for pair in text.replace(",", " ").split()):
+            if not equals or (name != ANY_TENANT and not re.match(NAME.pattern, name)):
+                raise NotConfigured(f"{TENANT_KEYS}: write it as TENANT=KEY, with commas between tenants")
+            if len(key) < MIN_KEY_CHARACTERS:
+                problem = f"must have {MIN_KEY_CHARACTERS} characters or more, as `openssl rand -hex 24` makes them"
+                raise NotConfigured(f"{TENANT_KEYS}: a key {problem}")
+            keys[name] = key.encode()
+        return keys
+
+    def tenant_rules(self) -> TenantRules:
+        """Return how the tenant of a run is found. Raises `NotConfigured`."""
+        own = self.tenants
+        return TenantRules(
+            needs_proof=own.proof or bool(own.namespaces or self.limits.tenants or self.budgets.tenants),
+            refuses=own.unproven == "refuse",
+            namespaces=own.namespaces,
+            keys=self.keys_of_tenants(),
+        )
+
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
         """Return the built-in preset, overridden by the operator's values. Raises KeyError for an unknown strategy."""
         base = preset(strategy, depth)
@@ -209,6 +239,7 @@ class Settings(FileSettings):
             self.firecrawl_key,
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
+        keys += [SecretStr(key.decode()) for key in self.keys_of_tenants().values()]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
         keys += [value for name, value in self.server_variables.items() if name not in INHERITED_VARIABLES]
         values = [key.get_secret_value() for key in keys if key is not None]
@@ -333,6 +364,10 @@ def load_settings(
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
         raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
+    try:
+        settings.keys_of_tenants()
+    except NotConfigured as error:
+        raise SettingsError(str(error)) from None
     firecrawl = settings.web.firecrawl
     if firecrawl and settings.firecrawl_key and not is_confidential(firecrawl.url):
         raise SettingsError(_problem_line(raw, ("web", "firecrawl", "url"), in_clear("FIRECRAWL_API_KEY")))

@@ -216,6 +216,17 @@ class RunsSettings(ConfigSection):
     the preset has it."""
 
 
+class TenantsSettings(ConfigSection):
+    """`[tenants]`: who a run's tenant is. Keys of tenants are in RESEARCH_TENANT_KEYS."""
+
+    proof: bool = False
+    """Whether the name in a request counts only with a proof; it does not where a tenant has limits or a budget."""
+    unproven: Literal["default", "refuse"] = "default"
+    """What becomes of a run without proof: it is of the tenant `default`, or refused."""
+    namespaces: dict[Annotated[str, StringConstraints(min_length=1, max_length=255)], Name] = {}
+    """By namespace of the engine: the tenant of all of its runs."""
+
+
 HostName = Annotated[str, StringConstraints(to_lower=True, max_length=253, pattern=r"^[A-Za-z0-9._-]+$")]
 
 
@@ -327,6 +338,7 @@ class FileSettings(ConfigSection):
     runs: RunsSettings = RunsSettings()
     limits: Ceilings = Ceilings()
     budgets: Budgets = Budgets()
+    tenants: TenantsSettings = TenantsSettings()
     serve: ServeSettings = ServeSettings()
     notify: NotifySettings = NotifySettings()
     ranking: RankingSettings = RankingSettings()

@@ -22,6 +22,7 @@ from contracts.notices import NoticeRequest
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
 from contracts.strategies import declaration
+from contracts.tenants import MAX_PROOF_BYTES, TENANT_HEADER
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, show_summary
 from workflows.run.inbox import CallNotAllowed
 
@@ -262,6 +263,14 @@ def log_defect(error: Exception, strategy: str | None) -> Defect:
 
 
 # --- outside payloads, decoded here so that none of them can fail a workflow task ------------------------------------
+def tenant_proof() -> str:
+    """Return the proof for its tenant with which this workflow was started, unchecked; empty without one."""
+    header = workflow.info().headers.get(TENANT_HEADER)
+    if header is None:
+        return str(workflow.memo_value(TENANT_HEADER, default=""))[:MAX_PROOF_BYTES]
+    return header.data[:MAX_PROOF_BYTES].decode("utf-8", "replace")
+
+
 def payload_json(value: RawValue) -> bytes:
     """Return the JSON of a payload; `null` for a payload in another encoding."""
     if value.payload.metadata.get("encoding") != JSON_ENCODING:

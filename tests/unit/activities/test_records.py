@@ -12,6 +12,7 @@ import pytest_asyncio
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.preparation import ResearchConfiguration
 from contracts import failures
 from contracts.addresses import digest, source_id
 from contracts.ceilings import Budgets, Ceilings
@@ -28,6 +29,7 @@ from contracts.messages import (
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.state import SCHEMA_VERSION, ResearchState
 from contracts.state_changes import change_between, json_digest, pack_json
+from contracts.tenants import TenantRules, proof
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from providers.shared.day_budget import DayBudget
 from providers.shared.run_queue import QueueLimits, RunQueue
@@ -131,6 +133,27 @@ async def test_a_run_reserves_the_money_of_the_day_before_its_first_call(tmp_pat
     await records.call("save_session", SaveRequest(research_id="r-2", tenant="acme", change=change, closed=True))
     assert (await world.budget.look())[0].reserved == 2.0
     await world.close()
+
+
+async def test_the_tenant_of_a_run_is_proven_where_the_operator_wants_it(records: Records) -> None:
+    """A name without proof is nobody's or refused, in a preview as well; after continue-as-new it is the session's."""
+    keys = {"acme": b"the key of acme"}
+    records.world.configuration = ResearchConfiguration(tenants=TenantRules(needs_proof=True, keys=keys))
+    given = proof(keys, "r-1", "acme")
+    previews = [
+        await records.call("preview_research", prepare().with_fields(tenant_proof=text)) for text in (given, "")
+    ]
+    assert [preview.tenant for preview in previews] == ["acme", "default"]
+    assert (await records.call("prepare_research", prepare().with_fields(tenant_proof=given))).resolved.tenant == "acme"
+    assert "cannot be used" in (await records.failure("prepare_research", prepare())).message
+    planned = prepare(tenant="other").with_fields(tenant_proof=proof(keys, "plan-1", "acme"), started_by="plan-1")
+    assert (await records.call("preview_research", planned)).tenant == "acme"
+    await records.keep()
+    continued = prepare(continued=True, continue_from="r-1")
+    assert (await records.call("prepare_research", continued)).resolved.tenant == "acme"
+    records.world.configuration = ResearchConfiguration(tenants=TenantRules(needs_proof=True, refuses=True))
+    refused = await records.failure("prepare_research", prepare())
+    assert refused.message.startswith("tenant: the start proves none")
 
 
 # --- documents --------------------------------------------------------------------------------------------------------

@@ -1,0 +1,60 @@
+"""Signs the starts of runs for their tenants, as `contracts.tenants` describes; for every client that has the keys."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from temporalio import client as sdk
+from temporalio.api.common.v1 import Payload
+
+from contracts import names
+from contracts.messages import PrepareRequest
+from contracts.tenants import DEFAULT_TENANT, TENANT_HEADER, proof
+
+
+class TenantSigner(sdk.Interceptor):
+    """Adds the proof of its tenant to each start of a run, a preview or a schedule of a client."""
+
+    def __init__(self, keys: Mapping[str, bytes]) -> None:
+        """`keys` are by tenant; the name `*` has a key that signs for any."""
+        self._keys = keys
+
+    def intercept_client(self, next: sdk.OutboundInterceptor) -> sdk.OutboundInterceptor:  # noqa: A002  the SDK's name
+        """Return the interceptor of a client's calls."""
+        return _SigningCalls(next, self._keys)
+
+
+class _SigningCalls(sdk.OutboundInterceptor):
+    def __init__(self, next_call: sdk.OutboundInterceptor, keys: Mapping[str, bytes]) -> None:
+        super().__init__(next_call)
+        self._keys = keys
+
+    async def start_workflow(self, input: sdk.StartWorkflowInput) -> sdk.WorkflowHandle[Any, Any]:  # noqa: A002
+        input.headers = {**input.headers, **self._headers(input.workflow, input.id, input.args)}
+        return await super().start_workflow(input)
+
+    async def create_schedule(self, input: sdk.CreateScheduleInput) -> sdk.ScheduleHandle:  # noqa: A002
+        action = input.schedule.action
+        if isinstance(action, sdk.ScheduleActionStartWorkflow):
+            action.headers = {**(action.headers or {}), **self._headers(action.workflow, action.id, action.args)}
+        return await super().create_schedule(input)
+
+    def _headers(self, workflow: str, workflow_id: str, arguments: Sequence[Any]) -> dict[str, Payload]:
+        """Return the header of a start; none for other workflows, and without a key of the tenant."""
+        request = arguments[0] if arguments else None
+        signed = workflow_id
+        if isinstance(request, PrepareRequest):
+            signed = request.research_id
+            request = json.loads(request.request_json)
+        if workflow not in SIGNED or not isinstance(request, Mapping):
+            return {}
+        if workflow == names.RESEARCH_REFRESH:
+            signed = str(request.get("continue_from"))
+        given = proof(self._keys, signed, str(request.get("tenant", DEFAULT_TENANT)))
+        if not given:
+            return {}
+        return {TENANT_HEADER: Payload(metadata={"encoding": b"json/plain"}, data=given.encode())}
+
+
+SIGNED = frozenset({names.DEEP_RESEARCH, names.DEEP_RESEARCH_PLAN, names.RESEARCH_PREVIEW, names.RESEARCH_REFRESH})
+"""Workflows whose starts are signed."""
