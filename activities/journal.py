@@ -30,7 +30,7 @@ class CallJournal:
 
     calls: CallStore
     charge: Charge | None = None
-    """Counts the US dollars of a paid call of a run and its tenant; None: nobody counts them."""
+    """Counts the US dollars of a paid call of a run and its tenant; None: they are not counted."""
     renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
@@ -101,7 +101,7 @@ class CallJournal:
 
 
 async def count_cost(charge: Charge | None, research_id: str, tenant: str, usage: Usage) -> None:
-    """Count what a paid call of a run has cost, if anybody counts it; a failure of the store is logged."""
+    """Count what a paid call of a run has cost, if it is counted; a failure of the store is logged."""
     if charge is None or not usage.known_cost_usd:
         return
     try:

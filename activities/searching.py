@@ -51,7 +51,7 @@ class SearchingActivities:
     notebooks: Notebooks
     content: ContentStore
     charge: Charge | None = None
-    """Counts the US dollars of a search of a run and its tenant; None: nobody counts them."""
+    """Counts the US dollars of a search of a run and its tenant; None: they are not counted."""
 
     @activity.defn(name=activities.CHECK_PROVIDERS.name)
     async def check_providers(self, request: CheckProvidersRequest) -> dict[str, Text]:

@@ -56,7 +56,7 @@ def test_a_client_with_one_key_need_not_name_its_tenant() -> None:
         " " * 1_000 + proof({"lab": LAB}, "r-1", "lab"),
     ],
 )
-def test_what_proves_nothing_makes_a_run_of_nobody(given: str) -> None:
+def test_what_proves_nothing_does_not_count(given: str) -> None:
     """The operator chooses: it is of the tenant default, whatever it names, or refused."""
     assert found(REFUSING, given) is None
     assert found(RULES, given, named="lab") == "default"
