@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image image-check clean
+.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image image-check alerts clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -34,6 +34,7 @@ help:
 	@echo '  make lock                      resolve pyproject.toml anew into the lock files'
 	@echo '  make audit-dependencies        look the lock files up in an advisory database'
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
+	@echo '  make alerts                    check the alerts of deploy/monitoring with promtool, which Debian has in `prometheus`'
 	@echo '  make image-check               carry out deploy/Dockerfile without Docker, then use the result (Linux, as root)'
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
@@ -156,6 +157,10 @@ sbom: $(TOOLS_READY)
 	@echo 'Written: sbom.cdx.json'
 
 # The image without Docker: its instructions over this machine's files, then read-only and under its account.
+alerts:
+	@command -v promtool >/dev/null || { echo 'Install promtool: it is part of Prometheus (Debian: apt-get install prometheus)'; exit 1; }
+	@promtool check rules deploy/monitoring/alerts.yaml && promtool test rules deploy/monitoring/alerts.test.yaml
+
 image-check: setup
 	@$(BIN)/python deploy/check_image.py
 

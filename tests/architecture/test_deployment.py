@@ -406,3 +406,18 @@ def test_pods_are_closed_to_begin_with() -> None:
     closed = policies()["research-closed"]
     assert closed["policyTypes"] == ["Ingress", "Egress"]
     assert not {"ingress", "egress"} & closed.keys()
+
+
+# --- deploy/monitoring ------------------------------------------------------------------------------------------------
+def test_every_alert_has_a_runbook_and_a_test_that_it_fires() -> None:
+    """Its annotation leads to a heading of the operator's page; `make alerts` carries the tests out."""
+    folder = ROOT / "deploy" / "monitoring"
+    alerts = yaml.safe_load((folder / "alerts.yaml").read_text(encoding="utf-8"))["groups"][0]["rules"]
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    tests = yaml.safe_load((folder / "alerts.test.yaml").read_text(encoding="utf-8"))["tests"]
+    checks = [check for test in tests for check in test["alert_rule_test"]]
+    for alert in alerts:
+        name = alert["alert"]
+        assert alert["annotations"]["runbook"] == f"docs/operations.md#{name.lower()}"
+        assert f"#### {name}\n" in page
+        assert [check for check in checks if check["alertname"] == name and check.get("exp_alerts")], name
