@@ -15,7 +15,7 @@ from contracts.checking import (
     ReviewScores,
     ShownSection,
 )
-from contracts.evidence import DocumentRef, Evidence, Verdict
+from contracts.evidence import DocumentRef, Evidence, Gap, Verdict
 from contracts.lenient import Sentence, clamp, max_lines, member_or
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
@@ -53,6 +53,8 @@ PROPOSAL_TOKENS: Final = 300
 """Of a correction with its new sentence, what it drops and why; real models wrote 70 to 130 in the mean of a call."""
 REVIEW_TOKENS: Final = 900
 """Of a review with fifteen one-line notes; real models wrote 540 to 700."""
+ANSWERED_GAP_TOKENS: Final = 50
+"""Of a gap that a review calls answered, with the labels of some passages."""
 LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
@@ -200,6 +202,10 @@ class ReviewInput(RoleInput):
     sources_cited: int = 0
     findings: int = 0
     passages_cited: int = 0
+    passage_ids: list[str] = []
+    """Of the passages that the draft cites, if `gaps` are to be judged."""
+    gaps: list[Gap] = []
+    """Open gaps of the run, which the draft may answer."""
     claims_entry: str = ""
     """Hash of the stored entry with the claims of the draft and the passages that they cite; empty if not known."""
     answers: list[str] = []
@@ -213,11 +219,23 @@ class ReviewInput(RoleInput):
     @property
     def asked_output_tokens(self) -> int:
         """Return the tokens of the longest review."""
-        return REVIEW_TOKENS
+        return REVIEW_TOKENS + ANSWERED_GAP_TOKENS * len(self.gaps)
+
+    @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        """Return the field for gaps that the draft answers, if none are listed."""
+        return () if self.gaps else ("answered_gaps",)
 
 
 Score = Annotated[float, clamp(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]
 Lines = Annotated[list[Sentence], max_lines(5)]
+
+
+class AnsweredGap(Contract):
+    """A gap that a draft answers."""
+
+    gap_id: str
+    passages: list[str] = Field(default=[], description="labels of the passages cited where the draft answers it")
 
 
 class ReviewerAnswer(RoleAnswer):
@@ -230,6 +248,7 @@ class ReviewerAnswer(RoleAnswer):
     reasons: Lines = Field(default=[], description="reason for each score, one line each")
     missing: Lines = Field(default=[], description="what the question asks for and the draft lacks")
     notes: Lines = Field(default=[], description="what a revision should do, the most important first")
+    answered_gaps: list[AnsweredGap] = Field(default=[], description="listed gaps that the draft answers in full")
 
     @property
     def scores(self) -> ReviewScores:

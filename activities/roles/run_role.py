@@ -284,8 +284,9 @@ def _hidden_ids(task: EngineTask, answer: EngineAnswer) -> frozenset[str]:
 
 
 def _ids_by_label(request: RoleInput) -> dict[str, str]:
-    """Return the ids of an input's gaps, sources and findings by their labels in a prompt."""
+    """Return the ids of an input's gaps, sources, findings and passages by their labels in a prompt."""
     lists = (getattr(request, name, ()) for name in ("gaps", "sources", "vetted", "findings"))
     parts = [part for items in lists if isinstance(items, list) for part in items]
     labelled = (Gap, SourceExtract, VettedSource, Finding)
-    return label_all((part.id for part in parts if isinstance(part, labelled)), request)
+    ids = [part.id for part in parts if isinstance(part, labelled)]
+    return label_all([*ids, *getattr(request, "passage_ids", ())], request)

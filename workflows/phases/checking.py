@@ -13,8 +13,18 @@ from temporalio.exceptions import ActivityError
 from contracts import activities
 from contracts.call_sizes import claims_per_call
 from contracts.checking import ReviewSummary, Verification, VerificationSummary
-from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
+from contracts.checking_roles import (
+    CHECKER,
+    CORRECTOR,
+    REVIEWER,
+    AnsweredGap,
+    CheckInput,
+    CorrectInput,
+    ReviewerAnswer,
+    ReviewInput,
+)
 from contracts.evidence import DocumentRef, ReportDraft, Verdict
+from contracts.gaps import SettledGap
 from contracts.messages import (
     ApplyRequest,
     ExtractClaimsRequest,
@@ -32,7 +42,7 @@ from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, JudgeMode
 from workflows.phases.drafts import call_records, has_live_report, revise_sections, run_ids, take_draft
-from workflows.phases.role_inputs import write_input
+from workflows.phases.role_inputs import gaps_to_answer, write_input
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import run_parallel
 from workflows.run.inbox import Interrupted
@@ -96,14 +106,30 @@ async def _review(
     if draft is None:
         return None
     try:
-        answer = await run.ask(REVIEWER, "review", review_input(run.state, draft, weighed), _reviewing_engine(run))
+        request = review_input(run.state, draft, weighed)
+        if _reviewing_engine(run) is EngineKind.MODEL:
+            request = request.with_fields(
+                gaps=gaps_to_answer(run.state.evidence.gaps), passage_ids=list(draft.evidence_ids)
+            )
+        answer = await run.ask(REVIEWER, "review", request, _reviewing_engine(run))
     except Interrupted:
         if not is_extra:
             run.degrade(Message("degraded_not_reviewed"))
         return None
     _record_review(run, answer)
+    run.settle_gaps(settled_by_draft(run.state, answer.answered_gaps), REVIEWER.name)
     run.note("review.finished", f"the draft scores {answer.scores.overall:g} of 10", score=answer.scores.overall)
     return answer
+
+
+def settled_by_draft(state: ResearchState, answered: Sequence[AnsweredGap]) -> list[SettledGap]:
+    """Return the gaps that a draft answers, with the findings that its passages belong to; without any it is open."""
+    settled = []
+    for gap in answered:
+        cited = set(gap.passages)
+        findings = [finding.id for finding in state.evidence.findings if not cited.isdisjoint(finding.evidence_ids)]
+        settled.append(SettledGap(gap_id=gap.gap_id, answered_by=findings))
+    return settled
 
 
 async def review_earlier_draft(run: ResearchRun) -> list[str]:

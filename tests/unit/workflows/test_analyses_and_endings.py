@@ -1,5 +1,6 @@
 """Analyses that are made again, opinions on sources, the life of gaps, and how runs end."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from tests.every_strategy.joined import undisturbed
-from tests.fakes import model_work, states
+from tests.fakes import checking_work, model_work, states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
 from workflows.phases.agent_reading import PageReading, group_readings, part_for
@@ -324,6 +325,35 @@ async def test_a_finding_on_something_else_closes_no_gap() -> None:
         (reading,) = plan_readings(run, [query], [])
         merge_readings(run, [query], [(reading, answer)], set())
         assert [one.status for one in made.evidence.gaps] == [status]
+
+
+@pytest.mark.parametrize("names_passages", [True, False])
+async def test_a_gap_that_the_report_answers_is_closed_with_its_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names_passages: bool
+) -> None:
+    """The reviewer of the last report names it with the passages cited there; one that it names without any stays."""
+    sensible = checking_work.reviewing
+
+    def reviewing(prompt: str) -> dict[str, Any]:
+        plain = model_work.unmarked(prompt)
+        listed = re.findall(r"(?m)^(gap-\w+): ", plain)
+        cited = re.findall(r"\[(ev-\w+)\]", plain)[:1] if names_passages else ["ev-0"]
+        return sensible(prompt) | {"answered_gaps": [{"gap_id": name, "passages": cited} for name in listed[:1]]}
+
+    monkeypatch.setattr(checking_work, "reviewing", reviewing)
+    analysis = model_work.analysis
+    monkeypatch.setattr(model_work, "analysis", lambda prompt, **_: analysis(prompt, with_gap=True))
+    trial = await undisturbed(tmp_path, "supervisor", "model", limits={"max_iterations": 1})
+    found = trial.state.evidence.gaps
+    assert found
+    closed = [gap for gap in found if gap.status is GapStatus.ADDRESSED]
+    assert len(closed) == names_passages
+    cited = set(trial.state.evidence.draft_citations)
+    by_id = {finding.id: finding for finding in trial.state.evidence.findings}
+    for gap in closed:
+        assert all(cited & set(by_id[name].evidence_ids) for name in gap.resolved_by)
+    reviewed = [request.prompt for request in trial.api.requests if request.role == "reviewer"]
+    assert all("Open gaps of the research:" in prompt for prompt in reviewed)
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:
