@@ -16,6 +16,8 @@ MAX_UNIT_CHARACTERS: Final = 4_000  # a longer list, table or paragraph is shown
 PART_CHARACTERS: Final = 2_000  # of such a part
 MIN_SECTION_CHARACTERS: Final = 400  # shorter neighbours below one heading are one section
 TITLE_CHARACTERS: Final = 100
+TERM: Final = re.compile(r"`[^`\n]{1,120}`[^\n.`]{0,40}(?:`[^`\n]{1,120}`[^\n.`]{0,40}){0,3}\n(?=\S)")
+"""The first line of a definition: names in code, perhaps with a type, and text right below."""
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|(?P<level>#{1,6})[ \t]++(?P<title>[^\n]*))", re.MULTILINE
 )
@@ -125,7 +127,8 @@ def _first_words(text: str, start: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SectionUnit:
-    """Blocks that are shown together: a list with its introduction, a table with its head, a listing with its sentence.
+    """Blocks that are shown together: a list with its introduction, a table with its head, a listing with its sentence,
+    a term with its definition.
 
     Consecutive units of a section have nothing omitted between them.
     """
@@ -140,8 +143,12 @@ class SectionUnit:
 def units_of(text: str, section: Section) -> list[SectionUnit]:
     """Cut a section into units that cover it without holes."""
     groups: list[list[PassageBlock]] = []
-    for block in blocks_between(text, section.start, section.end):
-        if groups and _belongs(text, groups[-1][-1], block):
+    blocks = blocks_between(text, section.start, section.end)
+    terms = [block.start for block in blocks if TERM.match(text, block.start, block.end)]
+    for block in blocks:
+        # What lies between two terms of a list belongs to the first; what follows the last one need not.
+        is_defined = bool(terms) and terms[0] < block.start < terms[-1] and block.start not in terms
+        if groups and (is_defined or _belongs(text, groups[-1][-1], block)):
             groups[-1].append(block)
         else:
             groups.append([block])

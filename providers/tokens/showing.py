@@ -320,11 +320,12 @@ class _Choice:
         """Return what is shown of a source with fewer tokens: the best sections and units of those chosen."""
         fewer = replace(one, spans=[], used=0.0)
         room = tokens
-        for ranked in one.sections:
+        for number, ranked in enumerate(one.sections):
             parts = [(max(first, ranked.section.start), min(last, ranked.section.end)) for first, last in one.spans]
             for start, end in parts:
                 if start < end:
-                    self._take_section(fewer, replace(ranked.section, start=start, end=end), room - fewer.used)
+                    section = replace(ranked.section, start=start, end=end)
+                    self._take_section(fewer, section, room - fewer.used, whole=not number)
         return self._as_shown(fewer)
 
     def rest(self, asked: Sequence[SectionRef]) -> list[SectionRef]:

@@ -163,6 +163,22 @@ def test_a_list_keeps_its_introduction_and_a_table_its_head() -> None:
     assert "setting_3 " not in one.excerpt()
 
 
+def test_a_definition_stays_with_its_term() -> None:
+    """All its paragraphs are one unit, up to the next term; what follows the last one may be about something else."""
+    names = ("SHARE", "OWN", "SOLE")
+    modes = "\n\n".join(
+        f"`{name}` (`{name}Lock`)\nConflicts with others.\n\nTaken by {name} commands." for name in names
+    )
+    text = f"# Locks\n\nThere are modes.\n\n{modes}\n\nA lock is held to the end."
+    units = [text[one.start : one.end].split("\n") for one in units_of(text, sections_of(text)[0])]
+    taken = [unit for unit in units if any("Taken by" in line for line in unit)]
+    assert [[line for line in unit if line.startswith("`")] for unit in taken[:2]] == [
+        ["`SHARE` (`SHARELock`)"],
+        ["`OWN` (`OWNLock`)"],
+    ]
+    assert not any("A lock is held" in line for unit in taken for line in unit)
+
+
 def test_tokens_are_spent_on_the_best_page_and_each_other_page_has_its_best_section() -> None:
     """However good the best one is, what the second says is shown too."""
     one, other = shown(page(30, 3, ANSWER + TALK), page(30, 4, ANSWER + TALK), shown_tokens=14_000).values()
