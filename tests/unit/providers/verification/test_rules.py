@@ -258,7 +258,7 @@ def test_an_article_is_no_unit() -> None:
     assert quantity.unit
 
 
-def test_a_short_name_stands_for_names_with_this_end() -> None:
+def test_a_short_name_means_all_names_that_end_with_it() -> None:
     """It is asked about only where it may be a name of its own: where at most one name of the statement ends so."""
     claim = "Those of row_min_age and page_min_age, and cost_limit beside io_cost_limit; min_age is per table."
     texts = ["row_min_age, page_min_age and io_cost_limit are settings."]
