@@ -77,7 +77,10 @@ MAX_RESULTS: Final = 5
 """Pages of one search shown to the agent."""
 FILE_ID_CHARACTERS: Final = 12
 """Length of the hash prefix that names a file in a conversation."""
-MAX_UPDATE_NOTES: Final = 12
+MAX_UPDATE_NOTES: Final = 8
+"""Of an update that the agent orders: what a writer has room for in a medium report, a sentence or two for each."""
+MAX_LAST_NOTES: Final = 12
+"""Of an update at the end, from which the writer takes what the section still lacks."""
 CALL_OUTPUT_TOKENS: Final = 120
 """Of a call of a tool with its purpose; real models wrote 650 tokens for a turn of eight calls."""
 

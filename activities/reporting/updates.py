@@ -580,7 +580,7 @@ class LiveReportActivities:
                 report = updated
                 draft = step.draft
                 newest = len(outcomes)
-                outcomes.append(AppliedUpdate(step=step, section=_shown_section(report, update.heading)))
+                outcomes.append(AppliedUpdate(step=step, section=shown_section(report, update.heading)))
             followed = [
                 outcome.with_fields(step=_without_figures(outcome.step)) if outcome.step and index < newest else outcome
                 for index, outcome in enumerate(outcomes)
@@ -641,12 +641,15 @@ class LiveReportActivities:
         return [*map(_without_figures, steps[:-1]), *steps[-1:]]
 
 
-def _shown_section(report: LiveText, heading: str) -> str:
-    """Return the text of a section without citations, or the last lines of a long one."""
+def shown_section(report: LiveText, heading: str) -> str:
+    """Return the text of a section without citations; of a long one the beginning and the last lines, whole."""
     text = without_markers(report.sections[report.index_of(heading)][1])
     if len(text) <= SHOWN_SECTION_CHARACTERS:
         return text
-    return f"[…]{text[-SHOWN_SECTION_CHARACTERS:].partition(' ')[2]}"
+    room = SHOWN_SECTION_CHARACTERS // 2
+    first = text[:room].rpartition("\n")[0] or text[:room].rpartition(" ")[0]
+    last = text[-room:].partition("\n")[2] or text[-room:].partition(" ")[2]
+    return f"{first}\n[{len(text) - len(first) - len(last)} characters that are not shown]\n{last}"
 
 
 def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:

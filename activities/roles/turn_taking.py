@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role, render_shared, summary_of
-from activities.roles.untrusted import break_lines, guard, remove_signs_of, seal, wrap
+from activities.roles.untrusted import SIGN_END, break_lines, guard, remove_signs_of, seal, wrap
 from contracts import tool_turns
 from contracts.addresses import digest
 from contracts.canary import contains_canary
@@ -20,7 +20,7 @@ from contracts.lenient import problem_lines
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
-from contracts.tokens import Level
+from contracts.tokens import RATIOS, Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, MAX_CALLS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import PromptMessage, RenderedPrompt
@@ -34,6 +34,10 @@ REVEALS_CANARY: Final = "this turn has the mark that must never be written: word
 ANSWERS_PER_GROUP: Final = 4
 """Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
 ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
+LINE_SIGN: Final = rf"(?:[0-9a-f]{{2}}{SIGN_END})?"
+ENTRY: Final = re.compile(rf"{LINE_SIGN}(?:note \d+: |left open by this page: |\[|not shown to the reader)")
+NOTE: Final = re.compile(rf"{LINE_SIGN}note (?P<number>\d+): ")
+OPEN_LINE: Final = re.compile(rf"{LINE_SIGN}left open by this page: ")
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 
@@ -187,8 +191,43 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
         return seal(wrap("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
     framed = ANSWER_ELEMENT.search(content)
     start, end = framed.span(1) if framed else (0, len(content))
-    shown = shortened(content[start:end], level, request.query).strip("\n")
+    shown = shortened_notes(content[start:end], level) or shortened(content[start:end], level, request.query)
+    shown = shown.strip("\n")
     return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
+
+
+def shortened_notes(text: str, level: Level) -> str:
+    """Return an answer with numbered notes at a level: its first line, whole notes, and the numbers of the others.
+
+    What the page leaves open stays. Empty for an answer of another kind.
+    """
+    head, *entries = _entries(text)
+    notes = [(match["number"], entry) for entry in entries if (match := NOTE.match(entry))]
+    if not notes:
+        return ""
+    room = int(RATIOS[level] * len(text))
+    shown = [head]
+    numbers = list[str]()
+    for number, note in notes:
+        room -= len(note)
+        if room >= 0 and not numbers:
+            shown.append(note)
+        else:
+            numbers.append(number)
+    if numbers:
+        shown.append(f"[without their words: the notes {', '.join(numbers)}, which can be reported by number]\n")
+    return "".join([*shown, *(entry for entry in entries if OPEN_LINE.match(entry))])
+
+
+def _entries(text: str) -> list[str]:
+    """Return the lines of an answer before its first note, then each entry with the lines on which it goes on."""
+    entries = [""]
+    for line in text.splitlines(keepends=True):
+        if ENTRY.match(line):
+            entries.append(line)
+        else:
+            entries[-1] += line
+    return entries
 
 
 def _text_of(content: str) -> str:

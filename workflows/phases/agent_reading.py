@@ -16,7 +16,7 @@ from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
 from contracts.sentences import Message, counted
 from contracts.state import Position, ResearchState
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
@@ -27,6 +27,8 @@ from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 
 MAX_LISTED_PAGES: Final = 12
+MAX_LISTED_SECTIONS: Final = 10
+SECTION_CHARACTERS: Final = 48  # of a section beyond these, with its number
 """Pages listed per search."""
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
@@ -323,7 +325,14 @@ def list_unread(state: ResearchState, result: AnalyzerResult | None) -> list[str
     """Return the lines of the sections that a reading was not shown; empty if it was shown all."""
     if result is None or not result.outline or is_made_by_rules(state, result):
         return []
-    return ["not shown to the reader; give a number as `section` to have it read:", *result.outline]
+    lines = [
+        "not shown to the reader; give a number as `section` to have it read:",
+        *result.outline[:MAX_LISTED_SECTIONS],
+    ]
+    if rest := result.outline[MAX_LISTED_SECTIONS:]:
+        # Of the others a few words, so that a long page does not fill the turn.
+        lines.append("also: " + "; ".join(shorten(line, SECTION_CHARACTERS) for line in rest))
+    return lines
 
 
 def is_made_by_rules(state: ResearchState, result: AnalyzerResult) -> bool:

@@ -13,12 +13,12 @@ from contracts.outcome import CallAccount
 from contracts.plan import Plan, PlanNode
 from contracts.roles import AnalyzerResult
 from contracts.state import EvidenceState, ResearchState, WorkState
-from contracts.vocabulary import Outcome, StopReason
+from contracts.vocabulary import EngineKind, Outcome, StopReason
 from tests.every_strategy.joined import Trial, undisturbed
 from tests.fakes import model_work, states, tool_work
 from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered, called, listed, offered, opening_of
-from workflows.phases.agent_reading import describe_reading
+from workflows.phases.agent_reading import MAX_LISTED_SECTIONS, describe_reading, list_unread
 from workflows.strategies.living.live_report import unwritten_notes
 
 Body = Mapping[str, Any]
@@ -418,3 +418,15 @@ async def test_last_notes_get_the_section_that_the_arranger_or_their_writer_name
     (number,) = (n for n, one in enumerate(state.evidence.findings, start=1) if not cited & set(one.evidence_ids))
     assert state.evidence.findings[number - 1].statement.startswith(statements[-1][:50])
     assert f"1 note of the highest priority found no section that took them: {number}" in state.work.degraded
+
+
+def test_a_long_list_of_hidden_sections_is_short() -> None:
+    """The first are listed with all that is known of them, of the others a few words; none is hidden."""
+    outline = [f"{number}. Chapter {number}: how it begins and what it says (1,200 characters)" for number in range(30)]
+    result = AnalyzerResult(findings=[], outline=outline, account=CallAccount(engine=EngineKind.MODEL))
+    head, *lines, rest = list_unread(states.state(), result)
+    assert "give a number as `section`" in head
+    assert lines == outline[:MAX_LISTED_SECTIONS]
+    assert all(f"{number}. Chapter {number}" in rest for number in range(MAX_LISTED_SECTIONS, 30))
+    assert len(rest) < 1_200
+    assert len(list_unread(states.state(), result.with_fields(outline=outline[:3]))) == 4

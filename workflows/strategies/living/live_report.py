@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from contracts.evidence import Finding
-from contracts.living_roles import MAX_UPDATE_NOTES
+from contracts.living_roles import MAX_LAST_NOTES
 from contracts.report_updates import ARRANGER, REPORTER, AppliedUpdate, ArrangeInput, DraftStep, UpdateInput
 from contracts.sentences import Message, counted
 from contracts.state import ResearchState
@@ -243,11 +243,11 @@ def _by_heading(state: ResearchState, position: LivingPosition, excluded: Collec
         heading: sorted(numbers, key=lambda number: state.evidence.findings[number - 1].priority)
         for heading, numbers in sections.items()
     }
-    return {heading: numbers[:MAX_UPDATE_NOTES] for heading, numbers in important_first.items() if numbers}
+    return {heading: numbers[:MAX_LAST_NOTES] for heading, numbers in important_first.items() if numbers}
 
 
 def unwritten_notes(
-    state: ResearchState, excluded: Collection[int], most: int = MAX_UPDATE_NOTES
+    state: ResearchState, excluded: Collection[int], most: int = MAX_LAST_NOTES
 ) -> dict[str, list[int]]:
     """Return the numbers of uncited notes by the heading with most words of theirs, at most `most` for each.
 

@@ -24,6 +24,7 @@ from activities.reporting.updates import (
     measure_reports,
     read_body,
     read_live,
+    shown_section,
     steps_between,
     withdraw,
     write_body,
@@ -327,6 +328,18 @@ def test_what_is_counted_is_the_difference_of_the_whole_texts(before: LiveText, 
     inserted, removed = measure_reports(before, target)
     assert inserted - removed == shown_length(target) - shown_length(before)
     assert (inserted + removed == 0) is (without_citations(before.text) == without_citations(target.text))
+
+
+def test_an_agent_is_shown_a_long_section_from_its_beginning() -> None:
+    """The beginning and the end, in whole lines, with the length of what is between; a short one is whole."""
+    items = "\n".join(f"- Item {number} of the long list of the section" for number in range(120))
+    shown = shown_section(report_of(a=f"It begins here.\n\n{items}"), OUTLINE[0])
+    assert shown.startswith("It begins here.\n\n- Item 0 of the long list of the section\n")
+    assert shown.endswith("- Item 119 of the long list of the section")
+    hidden = re.search(r"section\n\[(\d+) characters that are not shown\]\n- Item", shown)
+    assert hidden
+    assert len(shown) <= 3_060
+    assert shown_section(report_of(a="Short."), OUTLINE[0]) == "Short."
 
 
 # --- other texts -----------------------------------------------------------------------------------------------------

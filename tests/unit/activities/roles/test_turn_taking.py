@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
-from activities.roles.turn_taking import ground_turn, render_turn
+from activities.roles.turn_taking import ground_turn, render_turn, shortened_notes
 from contracts.call_sizes import worst_call
 from contracts.evidence import SearchHit
 from contracts.outcome import Guidance
 from contracts.roles import ANALYZER, RoleSpec
+from contracts.tokens import Level
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, MAX_CALLS, ToolAnswer
 from contracts.vocabulary import EngineKind
@@ -229,3 +230,22 @@ def test_who_has_tools_can_be_shown_no_page(role: RoleSpec[Any, Any], problem: s
     """A role with tools whose input could hold the words of a page, or whose tools are unclear, is not registered."""
     with pytest.raises(ValueError, match=problem):
         check_tools(role)
+
+
+def test_an_older_answer_is_shortened_by_whole_notes() -> None:
+    """The notes that have no room keep their numbers; what the page leaves open stays, and no note is torn apart."""
+    notes = [
+        f"92¦note {number}: Stores of kind {number} keep\n92¦what they have for {number} days."
+        for number in range(1, 25)
+    ]
+    text = (
+        "92¦“Stores”:\n"
+        + "\n".join(notes)
+        + "\n92¦left open by this page: The price.\n92¦not shown to the reader\n92¦7. End"
+    )
+    shown = shortened_notes(text, Level.HEADLINE)
+    assert shown.startswith(f"92¦“Stores”:\n{notes[0]}\n{notes[1]}\n[without their words: the notes 3, 4, ")
+    assert "24, which can be reported by number]" in shown
+    assert shown.endswith("left open by this page: The price.\n")
+    assert len(shown) < 0.25 * len(text)
+    assert shortened_notes("92¦A page of titles.\n92¦1. One", Level.HEADLINE) == ""
