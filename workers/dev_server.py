@@ -46,6 +46,8 @@ SERVER_SETTINGS = (
     "matching.numTaskqueueReadPartitions=1",  # four, as in clusters, cost 10 % more CPU time per activity
     "matching.numTaskqueueWritePartitions=1",
     "activity.enableStandalone=false",  # activities are started by runs only, which check what they pass
+    "frontend.WorkerHeartbeatsEnabled=true",  # `temporal worker list` and `research doctor` show the workers' processes
+    "frontend.ListWorkersEnabled=true",
 )
 """Settings for a server of a single process."""
 

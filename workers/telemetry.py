@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any, Literal, TextIO
 
 import structlog
@@ -37,6 +38,8 @@ NO_SECRETS = ("", "set", "not set")  # values of secret names that only report w
 MIN_SECRET_CHARACTERS = 6  # a shorter value would also be replaced within ordinary words
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Histogram buckets from milliseconds to a long run; the SDK's own buckets end at a minute."""
+WORKER_HEARTBEAT = timedelta(seconds=15)
+"""How often a process tells a server that lists workers of its places in use; one request for all of its pools."""
 LONG_LATENCIES = (
     "temporal_activity_schedule_to_start_latency",
     "temporal_activity_execution_latency",
@@ -157,7 +160,8 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
     if metrics is not None:
         buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)
         prometheus = PrometheusConfig(metrics, durations_as_seconds=True, histogram_bucket_overrides=buckets)
-    return Runtime(telemetry=TelemetryConfig(logging=core_logging(), metrics=prometheus))
+    telemetry = TelemetryConfig(logging=core_logging(), metrics=prometheus)
+    return Runtime(telemetry=telemetry, worker_heartbeat_interval=WORKER_HEARTBEAT)
 
 
 def core_logging(level: Literal["WARN", "INFO"] = "WARN") -> LoggingConfig:

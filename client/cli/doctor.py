@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import TypeAdapter
+from temporalio.api.workflowservice.v1 import ListWorkersRequest
 from temporalio.client import RPCError, WorkflowFailureError
 from temporalio.exceptions import ActivityError
+from temporalio.service import RPCStatusCode
 from typer import Option
 
 from activities.notifying import notice_body
@@ -82,10 +84,14 @@ from workers.settings.loading import Settings
 from workers.settings.models import host_of
 from workers.settings.sections import FirecrawlSettings
 from workers.shared_state import open_shared_state
+from workers.telemetry import WORKER_HEARTBEAT
 from workers.versions import VersionsUnavailableError, list_versions, unserved_runs
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
+ANSWER_TIMEOUT: Final = timedelta(seconds=5)
+SILENT_HEARTBEATS: Final = 3
+"""A process that misses so many heartbeats is not counted."""
 MAX_OPEN_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
 PROBE: Final = f"{MODULE_PREFIX}providers.isolation.confinement:probe"
@@ -203,6 +209,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         undelivered = await _check_notices(client)
         unserved = await _check_versions(client)
         workers = await _check_workers(client)
+        processes = await _check_processes(client)
         runs = await _check_runs(client)
     except RPCError as error:
         yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
@@ -211,6 +218,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         yield undelivered
     yield Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
     yield workers
+    if processes is not None:
+        yield processes
     for check in unserved:
         yield check
     yield runs
@@ -399,6 +408,52 @@ async def _check_workers(client: ResearchClient) -> Check:
         remedy = "workers have different settings or keys, and a run may use any of them: configure them alike"
     found = ", ".join(f"{pool} {len(found)}" for pool, found in workers.items())
     return Check("workers", "warn" if remedy else "ok", found, remedy)
+
+
+@dataclass
+class PlaceCount:
+    """Places of a pool's workers for work at once."""
+
+    used: int = 0
+    free: int = 0
+
+    @property
+    def total(self) -> int:
+        """All places."""
+        return self.used + self.free
+
+
+async def _check_processes(client: ResearchClient) -> Check | None:
+    """Report hosts, processes and places in use of the workers; None if the server does not list workers."""
+    places: dict[str, PlaceCount] = {}
+    processes: dict[str, set[str]] = {}
+    request = ListWorkersRequest(namespace=client.temporal.namespace, page_size=1_000)
+    try:
+        listed = await client.temporal.workflow_service.list_workers(request, timeout=ANSWER_TIMEOUT)
+    except RPCError as error:
+        if error.status in {RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.PERMISSION_DENIED}:
+            return None
+        raise
+    pools = {queue: pool for pool, queue in POOLS.items()}
+    for info in listed.workers_info:
+        worker = info.worker_heartbeat
+        pool = pools.get(worker.task_queue)
+        if pool is None or worker.elapsed_since_last_heartbeat.ToTimedelta() > SILENT_HEARTBEATS * WORKER_HEARTBEAT:
+            continue
+        processes.setdefault(worker.host_info.host_name, set()).add(worker.host_info.process_id)
+        slots = worker.activity_task_slots_info
+        if pool == "workflows":
+            slots = worker.workflow_task_slots_info
+        count = places.setdefault(pool, PlaceCount())
+        count.used += slots.current_used_slots
+        count.free += slots.current_available_slots
+    if not places:
+        return None
+    hosts = ", ".join(f"{len(ids)} on {printable(host)}" for host, ids in sorted(processes.items()))
+    # Workflow tasks have places by demand, which the server counts as none.
+    counted = [(pool, places[pool]) for pool in POOLS if pool in places and places[pool].total]
+    used = ", ".join(f"{pool} {count.used} of {count.total}" for pool, count in counted)
+    return Check("processes", "ok", f"{hosts}; places in use: {used}")
 
 
 async def _check_runs(client: ResearchClient) -> Check:

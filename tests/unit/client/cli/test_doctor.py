@@ -14,8 +14,11 @@ from unittest.mock import AsyncMock
 
 import pytest
 from redis.exceptions import ResponseError
+from temporalio.api.worker.v1 import WorkerHeartbeat, WorkerInfo
+from temporalio.api.workflowservice.v1 import ListWorkersResponse
+from temporalio.service import RPCError, RPCStatusCode
 
-from client.cli.doctor import ADDRESS, _check_workers
+from client.cli.doctor import ADDRESS, _check_processes, _check_workers
 from contracts.defects import Defect
 from contracts.outcome import RunStatus
 from providers.storage.sessions import SESSIONS, RecordSessionStore
@@ -264,6 +267,36 @@ async def test_workers_with_different_settings_are_found(marks: tuple[str, ...],
     polled = AsyncMock(polled_by=AsyncMock(return_value=[f"records-1@host/{mark}" for mark in marks]))
     check = await _check_workers(polled)
     assert (check.grade, "different settings" in check.remedy) == (grade, marks == ("a", "b"))
+
+
+def heartbeat(queue: str, process: str, used: int, free: int, *, silent: int = 2) -> WorkerInfo:
+    """What a server lists of a worker that sent its last heartbeat so many seconds ago."""
+    worker = WorkerHeartbeat(task_queue=queue)
+    worker.host_info.host_name = "host-a"
+    worker.host_info.process_id = process
+    worker.elapsed_since_last_heartbeat.FromSeconds(silent)
+    worker.activity_task_slots_info.current_used_slots = used
+    worker.activity_task_slots_info.current_available_slots = free
+    return WorkerInfo(worker_heartbeat=worker)
+
+
+async def test_processes_and_their_places_are_listed_where_the_server_knows_them() -> None:
+    """Two processes of a pool are added up; one that is silent for three heartbeats and queues of others are not."""
+    listed = [
+        heartbeat("research-models", "7", 1, 3),
+        heartbeat("research-models", "8", 4, 0),
+        heartbeat("research-reading", "7", 2, 30),
+        heartbeat("research-search", "9", 5, 5, silent=46),
+        heartbeat("of-somebody-else", "10", 1, 1),
+    ]
+    client = AsyncMock()
+    client.temporal.namespace = "default"
+    client.temporal.workflow_service.list_workers.return_value = ListWorkersResponse(workers_info=listed)
+    check = await _check_processes(client)
+    assert check is not None
+    assert check.found == "2 on host-a; places in use: models 5 of 8, reading 2 of 32"
+    client.temporal.workflow_service.list_workers.side_effect = RPCError("", RPCStatusCode.UNIMPLEMENTED, b"")
+    assert await _check_processes(client) is None
 
 
 def test_the_protocol_and_the_real_window_of_a_model_are_named(home: Path) -> None:
