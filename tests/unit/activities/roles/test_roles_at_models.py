@@ -126,7 +126,7 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
     content = output.account.content
     assert content.items == count
     assert content.used <= content.available
-    assert (content.shown < content.considered) == bool(content.shortened) == bool(content.entry)
+    assert (content.shown < content.considered) == bool(content.shortened) == bool(content.entry) == output.narrowed
 
 
 async def test_a_small_window_considers_less_of_each_source() -> None:
