@@ -90,10 +90,7 @@ async def start_run(
     request = build_request(values)
     context = desk.context()
     research_id = research_id or new_id()
-    if request.corpus is not None and not desk.settings.uses_cluster:
-        known = sorted(await (await context.stores.corpora()).searchable())
-        if request.corpus not in known:
-            raise CommandError(f"there is no corpus {request.corpus}; known: {', '.join(known) or 'none'}")
+    await require_corpus(context, request.corpus)
     client = await desk.client(context)
     resolved = await client.preview(request, research_id)
     cap = highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
@@ -106,6 +103,15 @@ async def start_run(
         resolved = await client.preview(request, research_id)
     await client.start(request, research_id)
     return _started(resolved, research_id, cap if max_cost_usd is None else max_cost_usd)
+
+
+async def require_corpus(context: CommandContext, name: str | None) -> None:
+    """Raise `CommandError` for a corpus that does not exist; workers of a cluster may have others than this machine."""
+    if name is None or context.settings.uses_cluster:
+        return
+    known = sorted(await (await context.stores.corpora()).searchable())
+    if name not in known:
+        raise CommandError(f"there is no corpus {name}; known: {', '.join(known) or 'none'}")
 
 
 async def follow_up(desk: Desk, research_id: str, values: Mapping[str, Any], max_cost_usd: float | None) -> StartedRun:

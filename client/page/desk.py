@@ -8,7 +8,7 @@ from typing import Any, Final
 from cachetools import LRUCache
 from pydantic import BaseModel
 
-from client.assistants.runs import Desk
+from client.assistants.runs import Desk, require_corpus
 from client.cli.context import CommandContext, RunInfo, new_id
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
@@ -119,8 +119,10 @@ class PageDesk:
     async def preview(self, form: Mapping[str, str], user: str | None) -> Preview:
         """Resolve a question without starting it. Raises `CommandError`, `ClientError`."""
         request = build_request(await self._values(form, user))
+        context = self.context()
+        await require_corpus(context, request.corpus)
         research_id = new_id()
-        resolved = await (await self.context().running_client()).preview(request, research_id)
+        resolved = await (await context.running_client()).preview(request, research_id)
         limits = [resolved.limits, *resolved.choices.values()]
         return Preview(research_id, resolved, highest_limits(limits).max_cost_usd)
 
@@ -135,7 +137,9 @@ class PageDesk:
         if await self.stores.sessions.load(research_id) is not None:
             return research_id
         request = build_request(await self._values(form, user))
-        await (await self.context().running_client()).start(request, research_id)
+        context = self.context()
+        await require_corpus(context, request.corpus)
+        await (await context.running_client()).start(request, research_id)
         return research_id
 
     async def _values(self, form: Mapping[str, str], user: str | None) -> dict[str, Any]:

@@ -140,6 +140,27 @@ async def test_a_form_with_the_id_of_a_stored_run_starts_nothing(home: Path) -> 
         assert (refused.status_code, "no id of a run" in refused.text) == (400, True)
 
 
+async def test_a_corpus_that_is_not_there_is_refused_before_anything_starts(home: Path) -> None:
+    """In one line with those that exist, at the preview and at the start; no server is needed to know it."""
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        form = {"form_key": access.form_key, "query": "How?", "corpus": "gone"}
+        for path in ("/preview", "/start"):
+            refused = await browser.post(path, data=form)
+            assert (refused.status_code, "there is no corpus gone; known: none" in refused.text) == (400, True)
+
+
+async def test_where_a_tenant_is_set_the_page_shows_its_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a proxy that names users; those of others are not there, in the list and by address."""
+    for name, tenant in (("r-ada", "ada"), ("r-bob", "bob")):
+        run = states.state(resolved=states.resolved(research_id=name, tenant=tenant), status=RunStatus.COMPLETED)
+        await store_run(home, name, run, closed=True)
+    monkeypatch.setenv("RESEARCH_TENANT", "ada")
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        listed = (await browser.get("/")).text
+        assert ("row-r-ada" in listed, "row-r-bob" in listed) == (True, False)
+        assert (await browser.get("/runs/r-bob")).status_code == 404
+
+
 async def test_corpora_of_a_cluster_are_typed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine does not know them all, so any name can be given there, and a list is offered here."""
     async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
