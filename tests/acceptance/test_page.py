@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
@@ -117,6 +117,12 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         await expect(page.locator("#thread + ol")).to_contain_text("And which settings control it?")
         await page.click("#picture summary")
         await expect(page.locator("svg.calls rect.done").first).to_be_visible()
+        await expect(report.locator("#method figure.run svg")).to_have_count(1)
+        written = page.locator("a[download]", has_text="html")
+        whole = await page.request.get(urljoin(address, await written.get_attribute("href")))
+        thread = await whole.text()
+        assert (whole.status, thread.count('<figure class="run">')) == (200, 2)
+        assert thread.index(QUESTION) < thread.index("And which settings control it?")
         assert problems == []
         again.send_signal(signal.SIGTERM)
         _, log = await again.communicate()

@@ -297,3 +297,26 @@ def test_the_key_is_a_secret(configuration: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_usual_port_is_another_one_than_that_of_the_tools() -> None:
     """Both doors can be open at once."""
     assert CHAT.port == 7237
+
+
+async def test_a_silent_stream_has_comments_for_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two chunks comes a comment after each pause, every ten seconds at the latest; then the end."""
+    assert http.COMMENT_SECONDS <= 10
+    monkeypatch.setattr(http, "COMMENT_SECONDS", 0.05)
+    sent: list[bytes] = []
+
+    async def chunks() -> AsyncGenerator[dict[str, Any], None]:
+        await asyncio.sleep(0.2)
+        yield {"id": "chat-1"}
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("body", b""))
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    await http._stream(chunks())(scope, receive, send)
+    lines = b"".join(sent).decode().split("\n\n")
+    assert lines[0].startswith(": ")
+    assert lines[-3:] == ['data: {"id": "chat-1"}', "data: [DONE]", ""]
