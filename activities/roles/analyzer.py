@@ -27,6 +27,7 @@ from contracts.roles import (
     SourceExtract,
 )
 from contracts.texts import plural
+from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
 from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages, show_sources
@@ -148,7 +149,8 @@ def _outline(work: Work) -> list[str]:
     """Return the sections of which a model saw nothing or a part, by number, if the request wants to know."""
     if not work.request.outlined or work.engine is not EngineKind.MODEL:
         return []
-    return [hidden.describe() for one in _shown_to(work) for hidden in one.hidden]
+    shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))
+    return [hidden.describe() for one in shown for hidden in one.hidden]
 
 
 def _shown_to(work: Work) -> list[ShownSource]:

@@ -17,6 +17,7 @@ from contracts.evidence import DocumentRef, Evidence
 from contracts.lenient import to_line
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import HYPHEN_IN_WORD, without_hyphens
+from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
 
@@ -45,6 +46,8 @@ class RoleWork(Generic[I, A]):
     engine: EngineKind  # the engine that answered
     hidden: frozenset[str] = frozenset()
     """Ids of an analysis's sources of which the prompt showed nothing."""
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    """Levels of the items that the prompt did not show in full, by id."""
     warnings: list[str] = field(default_factory=list)
     """One short line for each change or omission, without text of a page."""
     texts: list[str] = field(default_factory=list)

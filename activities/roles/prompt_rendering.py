@@ -45,7 +45,7 @@ from providers.interfaces import RenderedPrompt
 from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
 from providers.tokens.shortening import shortened
-from providers.tokens.showing import MAX_OUTLINE_LINES, ShownSource, show_sources, token_size
+from providers.tokens.showing import MAX_OUTLINE_LINES, ShownSource, show_sources
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
@@ -431,10 +431,9 @@ class PromptBlocks:
         source = shown.source
         protected = source.id in self.request.protected_source_ids
         self.characters.append((len(shown.text), shown.characters))
-        tokens = token_size(shown.excerpt())
 
         def render(level: Level) -> str:
-            part = shown if level is Level.FULL else shown.narrow(RATIOS[level] * tokens)
+            part = shown.at(level)
             outline = [hidden.describe() for hidden in part.hidden][: math.ceil(RATIOS[level] * MAX_OUTLINE_LINES)]
             return self._part("source", level, source=source, text=part.excerpt(), outline=outline, ratio=RATIOS[level])
 

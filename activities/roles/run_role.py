@@ -57,7 +57,6 @@ from providers.tokens.showing import show_sources
 
 MIN_SHOWN_TOKENS: Final = 1_000
 """Fewest tokens of texts that an analysis is shown, however small the context window."""
-SHORTENED: Final = "(what was shown was shortened for the window of the model)"
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()
@@ -256,7 +255,15 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
             writes = issubclass(role.result, SynthesizerResult | ReporterResult)
             given = content.model_dump(exclude_unset=True)  # what a model left out stays recognisable
             content = type(content).model_validate(remove_signs_of(given, ids, names=not writes))
-    work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine, hidden=_hidden_ids(task, answer))
+    work = RoleWork[Any, Any](
+        role,
+        request,
+        content,
+        task.documents,
+        answer.engine,
+        hidden=_hidden_ids(task, answer),
+        levels=answer.levels,
+    )
     try:
         result = handler_of(role).ground(work)
     except UnfitAnswer as error:
@@ -270,8 +277,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
     if isinstance(request, AnalyzeInput) and isinstance(result, AnalyzerResult) and answer.levels:
-        note = [SHORTENED] if request.outlined else []
-        result = result.with_fields(narrowed=True, outline=[*result.outline, *note])
+        result = result.with_fields(narrowed=True)
     return result.with_fields(account=account), work.texts
 
 

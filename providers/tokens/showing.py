@@ -17,6 +17,7 @@ from contracts.call_sizes import max_sources
 from contracts.evidence import SectionRef
 from contracts.lenient import to_line
 from contracts.roles import AnalyzeInput, SourceExtract
+from contracts.tokens import RATIOS, Level
 from providers.extractive.blocks import is_index
 from providers.extractive.ranking import Ranking, SourceWords
 from providers.text import detect_language, subject_keys
@@ -119,6 +120,12 @@ class ShownSource:
     def characters(self) -> int:
         """Return the number of characters shown."""
         return sum(end - start for start, end in self.spans)
+
+    def at(self, level: Level) -> "ShownSource":
+        """Return what is shown of the source at a level of its item; nothing if it is dropped."""
+        if level is Level.FULL:
+            return self
+        return self.narrow(RATIOS[level] * token_size(self.excerpt()))
 
     def excerpt(self) -> str:
         """Return the shown parts; a line with the headings above marks each omission."""

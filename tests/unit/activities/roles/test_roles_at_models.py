@@ -22,6 +22,7 @@ from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
+from tests.fakes.model_work import unmarked
 from tests.toy.asker import ASKER, AskerInput
 from tests.unit.activities.scripted import (
     MemoryStore,
@@ -127,6 +128,21 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
     assert content.items == count
     assert content.used <= content.available
     assert (content.shown < content.considered) == bool(content.shortened) == bool(content.entry) == output.narrowed
+
+
+async def test_an_agent_learns_which_sections_a_small_window_hid() -> None:
+    """Those that the choice had and the level of the page left out stand in the list, too, and none that was shown."""
+    text = "\n\n".join(f"## Part {number}\n\n{PROSE * 16}" for number in range(20))
+    async with narrow(16_384) as one:
+        output = await one.run(roles.ANALYZER, await one.analyze_input(text, 1, outlined=True))
+    assert output.narrowed
+    prompt = unmarked(one.api.requests[0].prompt)
+    shown = set(re.findall(r"(?m)^## Part (\d+)$", prompt))
+    hidden = {match[1] for line in output.outline if (match := re.match(r"\d+\. Part (\d+)", line))}
+    assert shown
+    assert hidden
+    assert not shown & hidden
+    assert len(shown | hidden) >= 20
 
 
 async def test_a_small_window_considers_less_of_each_source() -> None:
