@@ -258,6 +258,17 @@ def check_permission(permitted: bool) -> None:
         raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 
 
+def is_attempt_lost() -> bool:
+    """Return true if this attempt was cancelled because the server has given it up, and neither its run nor its worker.
+
+    That is so after a time without heartbeats, as on a loaded machine: the next attempt is due.
+    """
+    details = activity.cancellation_details()
+    if details is None or details.cancel_requested or details.worker_shutdown:
+        return False
+    return details.not_found or details.timed_out
+
+
 def count(name: str, description: str, **attributes: str | bool) -> None:
     """Increment a counter of the worker's metrics."""
     if activity.in_activity():

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import structlog
 
-from activities.failures import count
+from activities.failures import count, is_attempt_lost
 from contracts.outcome import Usage
 from providers.errors import AnswerUnusable, ProviderError
 from providers.interfaces import Engine, EngineAnswer, EngineTask
 from providers.models import answers
 from providers.shared.paid_calls import CallLease, CallStore
-from providers.shared.shared_value import running
+from providers.shared.shared_value import CANCELLED_AGAIN_SECONDS, running
 
 LEASE_SECONDS: Final = 12.0  # below the heartbeat timeout of 15 s, after which the server starts the next attempt
 RENEW_SECONDS: Final = 4.0
@@ -64,7 +64,7 @@ class CallJournal:
 
     async def _call_engine(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
         try:
-            answer = await engine.answer(task)
+            answer = await _outlast_attempt(engine.answer(task))
         except AnswerUnusable as error:
             await self._write(lease, task, error)
             await count_cost(self.charge, task.input.research_id, task.input.tenant, error.usage)
@@ -108,6 +108,27 @@ async def count_cost(charge: Charge | None, research_id: str, tenant: str, usage
         await _finish(charge(research_id, tenant, usage.known_cost_usd))
     except ProviderError as error:
         log.warning("budget.call_not_counted", error=type(error).__name__)
+
+
+async def _outlast_attempt(call: Coroutine[Any, Any, EngineAnswer]) -> EngineAnswer:
+    """Make a call, and finish it even if the server gives up its attempt: the next one then finds its answer stored.
+
+    A loaded machine may send no heartbeat for 15 s; the call is on its way all the same, and may be answered already.
+    Raises the cancellation where the run or the worker ends.
+    """
+    task = asyncio.ensure_future(call)
+    try:
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not is_attempt_lost():
+                raise
+        log.warning("journal.attempt_lost")
+        return await asyncio.shield(task)
+    finally:
+        while not task.done():
+            task.cancel()
+            await asyncio.wait([task], timeout=CANCELLED_AGAIN_SECONDS)
 
 
 async def _finish(work: Coroutine[Any, Any, None]) -> None:

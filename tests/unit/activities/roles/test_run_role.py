@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
@@ -113,6 +114,50 @@ async def test_a_call_without_an_answer_is_given_up() -> None:
     bench.engine.script = never
     await cancelled(bench, begun, asyncio.Event())
     assert bench.calls.log == ["begin", "release"] * 2
+
+
+@pytest.mark.parametrize("lost", [{"timed_out": True}, {"not_found": True}], ids=["timed out", "not found"])
+async def test_a_call_of_a_lost_attempt_is_finished_for_the_next_one(lost: dict[str, bool]) -> None:
+    """An attempt that the server gives up pays for one call, whose answer the next attempt finds (S0-131)."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow_at_first(_: Any) -> Any:
+        if not begun.is_set():
+            begun.set()
+            await go_on.wait()
+        return PLAN
+
+    bench, env = Bench(slow_at_first), environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await begun.wait()
+    env.cancel(ActivityCancellationDetails(**lost))
+    await asyncio.sleep(0)
+    assert (await bench.failed_plan()).type == failures.CALL_IN_FLIGHT
+    go_on.set()
+    await asyncio.wait([attempt])
+    assert len((await bench.plan()).sub_queries) == 2
+    assert len(bench.engine.tasks) == 1
+    assert bench.calls.log == ["begin", "finish"]
+
+
+async def test_a_worker_that_ends_gives_up_the_call_of_a_lost_attempt() -> None:
+    """Its second cancellation ends the call, and frees it for another worker at once."""
+    begun = asyncio.Event()
+
+    async def never(_: Any) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    bench, env = Bench(never), environment()
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await begun.wait()
+    env.cancel(ActivityCancellationDetails(timed_out=True))
+    await asyncio.sleep(0)
+    assert not bench.calls.log[1:]
+    attempt.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert bench.calls.log == ["begin", "release"]
 
 
 async def test_a_cancellation_while_the_answer_is_written_does_not_lose_it() -> None:
