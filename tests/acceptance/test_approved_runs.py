@@ -112,9 +112,8 @@ class Terminal:
             asyncio.get_running_loop().remove_reader(self._screen)
 
 
-@pytest.mark.parametrize(
-    "terminal", [pytest.param(True, id="terminal"), pytest.param(False, id="pipe", marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
 async def test_a_living_report_is_approved_and_grows(tmp_path: Path, *, terminal: bool) -> None:
     """At a terminal `run` asks in place, without one it says which command approves; nothing is read before (S2-015)."""
     async with topology(tmp_path, LATENCY) as made:

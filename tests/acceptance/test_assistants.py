@@ -211,6 +211,7 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
         assert f"The run asked (“{QUESTION}”)" in report
 
 
+@pytest.mark.soak
 async def test_tools_of_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:
     """Over HTTP: the SDK is not imported before a client comes; the run goes on, and the same client with it.
 

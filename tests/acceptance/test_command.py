@@ -156,6 +156,7 @@ def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
     assert document["usage"]["reads"] == document["counts"]["sources"] > 0
 
 
+@pytest.mark.soak
 def test_a_strategy_of_an_installed_package_is_run_from_python_and_shows_its_units(bench: Bench) -> None:
     """Progress in its own words, line by line; all three forms of the report; the record names it."""
     done = subprocess.run(
@@ -177,7 +178,8 @@ def test_a_strategy_of_an_installed_package_is_run_from_python_and_shows_its_uni
     assert bench.run("audit", "toy-run").returncode == 0
 
 
-@pytest.mark.parametrize("end", [pytest.param("its event loop stands still", marks=pytest.mark.soak), "a pool fails"])
+@pytest.mark.soak
+@pytest.mark.parametrize("end", ["its event loop stands still", "a pool fails"])
 def test_a_run_whose_worker_ends_says_so_and_is_tried_once_more(bench: Bench, end: str) -> None:
     """The same command takes the ended one's place, with its options, and its run gives the report."""
     name = f"ended-{len(end)}"

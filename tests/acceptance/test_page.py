@@ -75,18 +75,25 @@ async def ask(page: Page, question: str, *, approval: bool = False) -> None:
     await page.click("form[action='/start'] button")
 
 
+def hostile_document(made: Topology) -> None:
+    """Put a page with scripts into the corpus, before anything indexes it."""
+    text = f"# {HOSTILE}\n\nTransaction ID wraparound {HOSTILE} is prevented by vacuum, which freezes old rows.\n"
+    (made.documents / "hostile.md").write_text(text, encoding="utf-8")
+
+
 async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_path: Path) -> None:
     """The page goes on by itself when the server is back, with the same run; nothing is paid twice.
 
     The report has its passages beside the sentences and in their places, and a question that follows is a run of its
-    own below it.
+    own below it. A script in the question and in a document is text in all of them.
     """
     async with topology(tmp_path, LATENCY) as made, browsing() as browser:
+        hostile_document(made)
         serving = await made.begin("serve", "--page-port", "0", "--no-mcp", "--no-chat")
         address = await printed(serving, "page")
         page, problems = await enter(await browser.new_context(), address)
         assert "key=" not in page.url
-        await ask(page, QUESTION, approval=True)
+        await ask(page, f"{HOSTILE} {QUESTION}", approval=True)
         await expect(page.locator("#plan-text")).to_have_value(re.compile("^- ", re.MULTILINE))
         await page.fill("#steer", "not sent yet")
         await page.click("#approve-form button")
@@ -103,6 +110,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         await expect(report.locator("h1")).to_contain_text(QUESTION)
         await expect(page.locator("#connection")).to_be_hidden()
         await expect(page.locator(".state")).to_contain_text("completed")
+        assert await report.locator("h1").evaluate("() => window.taken") is None
         await page.locator("#report-frame").evaluate("frame => frame.scrollIntoView()")
         await report.locator(".cite a").first.click()
         await report.locator(".passage:target").get_by_text("In its place").click()
@@ -123,6 +131,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         thread = await whole.text()
         assert (whole.status, thread.count('<figure class="run">')) == (200, 2)
         assert thread.index(QUESTION) < thread.index("And which settings control it?")
+        assert await page.evaluate("window.taken") is None
         assert problems == []
         again.send_signal(signal.SIGTERM)
         _, log = await again.communicate()
@@ -149,16 +158,14 @@ async def test_two_people_approve_at_once(tmp_path: Path) -> None:
         assert made.answered_twice() == []
 
 
+@pytest.mark.soak
 async def test_a_hostile_question_and_hostile_documents_run_nothing(tmp_path: Path) -> None:
     """Scripts in a question, a title, a page and a report are text: in the list, the run, its sources and its report.
 
     On a narrow screen nothing is wider than the screen; the keyboard alone leads from the question to the run.
     """
     async with topology(tmp_path) as made, AsyncExitStack() as stack:
-        hostile = (
-            f"# {HOSTILE}\n\nTransaction ID wraparound {HOSTILE} is prevented by vacuum, which freezes old rows.\n"
-        )
-        (made.documents / "hostile.md").write_text(hostile, encoding="utf-8")
+        hostile_document(made)
         address = await stack.enter_async_context(serving_page(made))
         browser = await stack.enter_async_context(browsing())
         person = await browser.new_context(viewport={"width": 360, "height": 740})

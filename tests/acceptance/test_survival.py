@@ -182,6 +182,7 @@ async def test_workers_killed_at_each_level_of_a_tree_change_nothing(
     assert set(re.findall(r"\(level (\d)\)", result.report.partition("## Method")[2])) >= {"2", "3"}
 
 
+@pytest.mark.soak
 async def test_the_run_of_a_killed_command_can_be_continued(tmp_path: Path) -> None:
     """SIGKILL for `research run` takes its workers along; the same command with the same id finishes the run."""
     async with topology(tmp_path, LATENCY) as made:
