@@ -39,7 +39,7 @@ class Server:
     address: str
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def server() -> AsyncIterator[Server]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in GO_SETTINGS.items():

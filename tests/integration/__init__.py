@@ -1,0 +1,1 @@
+"""Runs on the real development server, which ends with the last test of this folder in each process of the suite."""
