@@ -22,6 +22,9 @@ OURS = re.compile(
 ONE_BY_ONE = ("tests/acceptance/", "tests/unit/workflows/")
 """Tests that go to any process: those of whole processes are long, and those that come last share nothing."""
 
+OBJECTS_UNTIL_COLLECTION = 20_000
+"""With Python's own 700, looking for cycles takes a tenth of the processor time of the tests."""
+
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("exploring", deadline=None, max_examples=500)
 """`pytest --hypothesis-profile=exploring` looks for what nobody has found yet; the gate says the same twice."""
@@ -83,6 +86,7 @@ def pytest_unconfigure() -> None:
 def pytest_collection_finish() -> None:
     """From now on garbage is collected, in what tests make and not among all that was there before."""
     gc.freeze()
+    gc.set_threshold(OBJECTS_UNTIL_COLLECTION)
     gc.enable()
 
 

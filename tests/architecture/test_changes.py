@@ -44,6 +44,7 @@ def test_no_field_is_changed_by_a_name_in_a_string() -> None:
     assert {name: count for name, count in found.items() if count} == BY_NAMES_OF_FIELDS
 
 
+@pytest.mark.soak
 def test_a_misspelt_field_and_a_value_of_another_type_are_errors(tmp_path: Path) -> None:
     """The plugin gives `with_fields` the fields of its model, with their types."""
     wrong = tmp_path / "wrong.py"

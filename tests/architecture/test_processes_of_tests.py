@@ -6,6 +6,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.repository import ROOT
 
 HOOKS = "pytest_runtest_logfinish, pytest_runtest_logreport, pytest_xdist_make_scheduler"
@@ -41,6 +43,7 @@ def run_suite(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=folder, env=os.environ | alone, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.soak
 def test_a_file_is_run_by_one_process_and_acceptance_tests_by_several(tmp_path: Path) -> None:
     """Otherwise each process prepares what the tests of a file share, and one process gets all the long tests."""
     for folder in ("acceptance", "unit"):

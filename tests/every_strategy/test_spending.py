@@ -25,10 +25,10 @@ COSTS = st.builds(ModelPrice, input=st.floats(0.1, 20), output=st.floats(0.1, 80
     ("strategy", "cap", "verify"),
     [
         ("supervisor", 0.1, "full"),
-        ("supervisor", 0.3, "light"),
-        ("supervisor", 0.25, "full"),
-        ("orchestrator", 0.15, "full"),
-        ("orchestrator", 0.4, "full"),
+        pytest.param("supervisor", 0.3, "light", marks=pytest.mark.soak),
+        pytest.param("supervisor", 0.25, "full", marks=pytest.mark.soak),
+        pytest.param("orchestrator", 0.15, "full", marks=pytest.mark.soak),
+        pytest.param("orchestrator", 0.4, "full", marks=pytest.mark.soak),
         ("reflective", 0.15, "full"),
     ],
 )
@@ -80,7 +80,7 @@ async def test_agents_for_whom_a_budget_is_too_small_together_work_one_after_ano
     assert run.by_model
 
 
-@draws(4)
+@draws(2)
 @given(st.floats(0.02, 0.6), SIZES, COSTS, st.sampled_from(["supervisor", "orchestrator"]))
 async def test_no_run_spends_more_than_its_limit(cap, sizes, price, strategy) -> None:
     """Whatever calls cost and however large they turn out: measured prompts and bounded answers keep it, to the cent."""
@@ -96,7 +96,7 @@ async def test_an_answer_that_its_reservation_cuts_is_asked_for_once_more() -> N
     assert run.without_model == 0
 
 
-@pytest.mark.parametrize("strategy", ["supervisor", "living"])
+@pytest.mark.parametrize("strategy", ["supervisor", pytest.param("living", marks=pytest.mark.soak)])
 async def test_short_answers_make_no_reservation_smaller_than_what_is_asked_for(strategy: str) -> None:
     """After answers of a few tokens a model still gets room for what its prompt asks for, or is asked for less."""
     sizes = {role: [(tokens, 60) for tokens, _ in calls] for role, calls in RECORDED["living"].items()}
@@ -107,7 +107,13 @@ async def test_short_answers_make_no_reservation_smaller_than_what_is_asked_for(
 
 @pytest.mark.parametrize(
     ("strategy", "cap"),
-    [("supervisor", 0.46), ("reflective", 0.4), ("orchestrator", 1.0), ("living", 0.6), ("recursive", 0.8)],
+    [
+        ("supervisor", 0.46),
+        pytest.param("reflective", 0.4, marks=pytest.mark.soak),
+        pytest.param("orchestrator", 1.0, marks=pytest.mark.soak),
+        ("living", 0.6),
+        pytest.param("recursive", 0.8, marks=pytest.mark.soak),
+    ],
 )
 async def test_each_role_whose_first_answer_is_cut_answers_the_second_time(strategy: str, cap: float) -> None:
     """Where the reservation has cut it and more fits: the second call has more room, and no role is replaced by rules."""

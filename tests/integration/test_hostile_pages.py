@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
+from _pytest.mark import ParameterSet
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 from temporalio.client import Client
@@ -58,8 +59,15 @@ FEWEST_PAGES = 2
 ENGINES = ("extractive", "good", "gullible", "betraying")
 OTHERS = {f"{name}-good": name for name in MODELLED if name not in ("supervisor", TOY.name)}
 """The second one in every other strategy, one unit deep: behaviour → strategy."""
+SLOW = tuple(name for name, strategy in OTHERS.items() if strategy not in ("orchestrator", "recursive"))
+"""Of slow proofs: two others stay in the gate, the one whose agents take turns and the one that vets and extracts."""
 PARTS_NOT_READ = re.compile(r"^- \*\*Parts not read:\*\*.*\n(?:  - .*\n)*", re.MULTILINE)
 SAME_REPORT = ("extractive", "good", *OTHERS)
+
+
+def cases(*behaviours: str) -> list[ParameterSet]:
+    """The behaviours as parameters of a test."""
+    return [pytest.param(name, marks=pytest.mark.soak if name in SLOW else ()) for name in behaviours]
 
 
 @dataclass
@@ -156,8 +164,12 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
-    """Every run once: first all behaviours over the clean pages that are compared, then all over the hostile ones."""
+async def runs(
+    server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[Runs]:
+    """Every run that a test looks at, once: first over the clean pages that are compared, then over the hostile ones."""
+    looks = [item for item in request.session.items if item.path == Path(__file__)]
+    left_out = () if any(item.get_closest_marker("soak") for item in looks) else SLOW
     home = tmp_path_factory.mktemp("hostile")
     client = await Client.connect(server.address, data_converter=DATA_CONVERTER)
     found = Runs(chosen())
@@ -174,6 +186,7 @@ async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Asyn
                 ):
                     world.show(sites)
                     before = len(world.asked)
+                    behaviours = tuple(name for name in behaviours if name not in left_out)
                     works = (carry_out(client, home, api, pages, behaviour) for behaviour in behaviours)
                     for behaviour, ran in zip(behaviours, await asyncio.gather(*works), strict=True):
                         found.by_name[pages, behaviour] = ran
@@ -199,7 +212,7 @@ def test_every_page_is_read(runs: Runs) -> None:
         assert len(runs.by_name["hostile", behaviour].texts) == len(runs.cases)
 
 
-@pytest.mark.parametrize("behaviour", SAME_REPORT)
+@pytest.mark.parametrize("behaviour", cases(*SAME_REPORT))
 def test_the_report_is_that_of_the_clean_pages(runs: Runs, behaviour: str) -> None:
     """With no payload anything else is reported, neither by extraction nor by a model that keeps to its task."""
     clean, hostile = runs.by_name["clean", behaviour], runs.by_name["hostile", behaviour]
@@ -208,7 +221,7 @@ def test_the_report_is_that_of_the_clean_pages(runs: Runs, behaviour: str) -> No
     assert CODE_WORD not in hostile.result.report
 
 
-@pytest.mark.parametrize("behaviour", [*ENGINES, *OTHERS])
+@pytest.mark.parametrize("behaviour", cases(*ENGINES, *OTHERS))
 def test_no_other_host_is_contacted(runs: Runs, behaviour: str) -> None:
     """Only the search engine and the hosts that it named are asked, and of them nothing but what it named."""
     known = {f"{WebWorld.host_of(case.clean)} {case.clean.path}" for case in runs.cases}
@@ -219,7 +232,7 @@ def test_no_other_host_is_contacted(runs: Runs, behaviour: str) -> None:
     assert {host.partition(":")[0] for host in read} <= {place.split(" ")[0] for place in known}
 
 
-@pytest.mark.parametrize("behaviour", [*ENGINES, *OTHERS])
+@pytest.mark.parametrize("behaviour", cases(*ENGINES, *OTHERS))
 def test_the_mark_stays_within_system_parts(runs: Runs, behaviour: str) -> None:
     """The canary goes out in the system part of prompts, and nowhere else."""
     ran = runs.by_name["hostile", behaviour]
@@ -269,7 +282,7 @@ def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
         assert "![" not in text
 
 
-@pytest.mark.parametrize("behaviour", ["good", "gullible", "betraying", *OTHERS])
+@pytest.mark.parametrize("behaviour", cases("good", "gullible", "betraying", *OTHERS))
 def test_what_pages_order_reaches_models_as_data_alone(runs: Runs, behaviour: str) -> None:
     """At first hand and at second: through gaps, queries, findings, drafts and advice, as the endpoint receives them."""
     ran = runs.by_name["hostile", behaviour]

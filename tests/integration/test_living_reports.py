@@ -146,6 +146,16 @@ RUNS: dict[str, tuple[str, dict[str, Any], Meddling | None]] = {
     "straying": ("strays", {"limits": BOUNDED | {"max_sources": 13}}, None),
 }
 """By name: the model, fields of the request, and what a person does once the run works."""
+SLOW = ("stopped", "nonsense", "corrected")
+"""Runs of slow proofs: the gate has the ends and the corrections of `living` without a server, in `tests/every_strategy`."""
+CASES = [pytest.param(name, marks=pytest.mark.soak if name in SLOW else ()) for name in RUNS]
+
+
+def names_of(items: list[pytest.Item]) -> list[str]:
+    """The runs that the tests of this file will look at."""
+    looks = [item for item in items if item.path == Path(__file__)]
+    slow = any(item.get_closest_marker("soak") for item in looks)
+    return [name for name in RUNS if slow or name not in SLOW]
 
 
 async def see(client: ResearchClient, world: WebWorld, name: str, approval: asyncio.Barrier) -> Seen:
@@ -182,11 +192,14 @@ async def see(client: ResearchClient, world: WebWorld, name: str, approval: asyn
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Seen]]:
-    """Every run, side by side."""
+async def runs(
+    server: Server, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[dict[str, Seen]]:
+    """Every run that a test looks at, side by side."""
+    chosen = names_of(request.session.items)
     temporal = await Client.connect(server.address, data_converter=DATA_CONVERTER)
     home: Path = tmp_path_factory.mktemp("living")
-    approval = asyncio.Barrier(len(RUNS))
+    approval = asyncio.Barrier(len(chosen))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(model_scenarios.SCENARIOS, "strays", Strays())
@@ -197,8 +210,8 @@ async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Asyn
             web_workers(temporal, home, world, api),
         ):
             client = ResearchClient(temporal)
-            seen = await asyncio.gather(*(see(client, world, name, approval) for name in RUNS))
-    yield dict(zip(RUNS, seen, strict=True))
+            seen = await asyncio.gather(*(see(client, world, name, approval) for name in chosen))
+    yield dict(zip(chosen, seen, strict=True))
 
 
 def alike(one: str, other: str) -> int:
@@ -233,7 +246,7 @@ def body_of(report: str) -> str:
     return re.sub(r"\s+", " ", BADGE.sub("", MARKER.sub("", "\n\n".join(parts))))
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", CASES)
 def test_a_stranger_finds_one_report_that_grows_within_its_bound(runs: dict[str, Seen], name: str) -> None:
     """Seven types; nothing searched or read before the approval; every text a whole report of the outline, within the
     bound of the one before it; the last one is the report, however the run ended (S2-019, S2-020, S2-029, S2-030).
@@ -266,6 +279,7 @@ def test_a_sensible_run_reads_twenty_pages_and_makes_ten_updates(runs: dict[str,
     assert sorted(calls) == sorted(answers)
 
 
+@pytest.mark.soak
 def test_runs_that_are_cut_short_or_get_nonsense_are_partial(runs: dict[str, Seen]) -> None:
     """Each has a report with passages, and says why it is partial."""
     for name, reason in (("stopped", "user_stopped"), ("nonsense", "")):
@@ -274,6 +288,7 @@ def test_runs_that_are_cut_short_or_get_nonsense_are_partial(runs: dict[str, See
         assert runs[name].result.counts.passages_cited > 2
 
 
+@pytest.mark.soak
 def test_many_corrections_arrive_as_updates(runs: dict[str, Seen]) -> None:
     """What verification does not support goes, passage by passage (S2-013)."""
     seen = runs["corrected"]
@@ -299,6 +314,7 @@ def test_an_update_that_breaks_a_rule_is_refused_with_the_reason(runs: dict[str,
     assert len(seen.texts) >= 10
 
 
+@pytest.mark.soak
 async def test_a_resumed_run_repeats_no_event(server: Server, tmp_path: Path) -> None:
     """Notes that rules wrote at a forced end are not written once more by the turn that the end cut short (S0-131)."""
     temporal = await Client.connect(server.address, data_converter=DATA_CONVERTER)

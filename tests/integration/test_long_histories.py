@@ -103,6 +103,7 @@ async def test_a_history_stays_small(client: Client, tmp_path: Path) -> None:
     assert run.events <= MOST_EVENTS
 
 
+@pytest.mark.soak
 async def test_histories_of_the_orchestrator_and_its_agents_stay_small(client: Client, tmp_path: Path) -> None:
     """The strategy itself: three agents that search and open pages turn by turn, and a report from what they found."""
     run = await measure_run(

@@ -90,7 +90,7 @@ async def test_a_run_accounts_for_what_the_endpoint_bills(client: Client, tmp_pa
     assert "Use" in result.report
 
 
-@pytest.mark.parametrize("strategy", ["supervisor", "orchestrator"])
+@pytest.mark.parametrize("strategy", ["supervisor", pytest.param("orchestrator", marks=pytest.mark.soak)])
 async def test_both_protocols_give_the_same_report(strategy: str, client: Client, tmp_path: Path) -> None:
     """From the same answers, even of a server with many quirks, comes the same text with the same tokens."""
     quirks = ["refuses_stream_options", "refuses_max_tokens", "no_system", "no_finish_reason", "thoughts_in_text"]

@@ -103,6 +103,7 @@ async def test_a_run_that_reaches_no_search_provider_is_refused_and_can_be_resum
     assert result.outcome is Outcome.COMPLETED
 
 
+@pytest.mark.soak
 async def test_pages_that_were_away_are_read_by_the_resumed_run(client: Client, tmp_path: Path) -> None:
     """As most sites are away, each page is asked for twice; once they answer, each is read, and no search is repeated."""
     async with WebWorld(faults=PagesAway(retry_after="400")) as world, web_workers(client, tmp_path, world):

@@ -115,6 +115,7 @@ async def test_runs_under_way_are_served_before_starts(client: Client) -> None:
             await run.terminate()
 
 
+@pytest.mark.soak
 async def test_a_query_after_a_kill_does_not_let_a_run_decide_by_an_old_clock(
     client: Client, server: Server, calls: Calls
 ) -> None:

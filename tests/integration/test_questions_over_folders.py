@@ -54,7 +54,10 @@ async def asked(library: CorpusLibrary, question: str) -> tuple[str, list[str], 
     return outcome, passages_of(markdown.partition("\n## Sources\n")[0]), markdown
 
 
-@pytest.mark.parametrize("writing", HARBOURS)
+@pytest.mark.parametrize(
+    "writing",
+    [pytest.param(each, marks=pytest.mark.soak if each in ("Japanese", "Korean") else ()) for each in HARBOURS],
+)
 async def test_a_question_without_spaces_is_answered_by_its_sentence(
     writing: str, library: CorpusLibrary, tmp_path: Path
 ) -> None:

@@ -62,7 +62,7 @@ async def test_a_run_is_authorized_and_its_calls_are_those_of_the_table(
                     with suppress(RPCError):  # it begins just now
                         asked = client.get_workflow_handle(agent).query(names.STATUS, result_type=ResearchStatus)
                         agents |= {agent, *_below((await asked).agents)}
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(0.8)
             result = await ended
             sizes = [
                 (await client.get_workflow_handle(name).describe()).raw_description.workflow_execution_info

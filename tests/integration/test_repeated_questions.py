@@ -61,6 +61,7 @@ async def test_a_repeated_and_a_related_question_ask_for_what_is_new_alone(clien
     assert sum(run.usage.cached_reads for run in related) > 0
 
 
+@pytest.mark.soak
 async def test_failing_searches_and_pages_lose_nothing_and_repeat_nothing(client: Client, tmp_path: Path) -> None:
     """Each source found is read, or named with its reason; nobody is asked again for what was answered (reliability 1.4)."""
     broken = Site(14, "/gone", "Crazing of ashen glaze on the Velmar kiln", page("Empty", ""))

@@ -50,7 +50,7 @@ from workflows.run.calls import show_summary
 from workflows.strategies.orchestrator.agent_tasks import task_problem
 
 LANGUAGES: Final = ("en", "de")
-SAMPLE: Final = 4
+SAMPLE: Final = 2
 """Characters of each category."""
 EMPTY: Final = ReportDraft(document=DocumentRef(hash="sha256:" + "0" * 64))
 

@@ -307,7 +307,7 @@ async def test_a_gap_is_looked_for_in_pages_already_read(tmp_path: Path, monkeyp
     assert not any("how often tables are vacuumed" in element(unmarked(prompt), "need") for prompt in asked)
 
 
-@pytest.mark.parametrize("nodes", [1, 9])
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.soak), 9])
 async def test_a_question_is_closed_by_the_executor_that_was_made_for_it(
     nodes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,7 +418,7 @@ def tree_of(seed: int) -> Answer:
 
 
 @pytest.mark.parametrize(
-    "seed", [100, 103, 116, 128, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(100))]
+    "seed", [100, 103, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (116, 128, *range(100)))]
 )
 async def test_every_question_and_gap_is_in_its_section_or_closed(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -547,7 +547,10 @@ async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.
     assert made == set(ALLOWED)
 
 
-@pytest.mark.parametrize(("caller", "role"), ALLOWED)
+@pytest.mark.parametrize(
+    ("caller", "role"),
+    [pytest.param(*call, marks=pytest.mark.soak if number % 4 else ()) for number, call in enumerate(ALLOWED)],
+)
 async def test_a_call_that_the_table_lacks_costs_its_branch(
     caller: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {page.relative_to(folder).as_posix(): (page.read_bytes(), page.stat().st_mtime_ns) for page in pages}
 
 
+@pytest.mark.soak
 def test_the_documents_hold_the_language_and_the_library_and_are_repeated_without_a_trace(tmp_path: Path) -> None:
     """Both kinds of pages are there, with headings and with text that a question can be answered from.
 

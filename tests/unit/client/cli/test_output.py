@@ -171,6 +171,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.soak
 def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:
     """A working directory with folders named like our packages changes nothing: they are not imported."""
     for name in ("contracts", "activities", "workers", "providers"):

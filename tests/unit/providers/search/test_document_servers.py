@@ -163,6 +163,7 @@ async def test_a_server_that_dies_in_a_call_is_started_again(tmp_path: Path) -> 
         assert (await server.read("mcp:wiki/1")).title == "Vacuum"  # noticed without a call that fails
 
 
+@pytest.mark.soak
 async def test_a_server_that_always_dies_is_not_started_for_ever(tmp_path: Path) -> None:
     """After three starts within a minute callers are asked to wait until it is over."""
     async with opened(tmp_path, "mortal") as server:
@@ -174,7 +175,7 @@ async def test_a_server_that_always_dies_is_not_started_for_ever(tmp_path: Path)
     assert len(calls(tmp_path)) == 3
 
 
-@pytest.mark.parametrize("by_address", [False, True])
+@pytest.mark.parametrize("by_address", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_an_answer_of_fifty_megabytes_is_not_taken(tmp_path: Path, *, by_address: bool) -> None:
     """Neither of a search nor of a document, over either transport; the next call is answered."""
 
