@@ -180,13 +180,13 @@ async def runs(
     ):
         with capture_logs() as logs:
             async with workers(client, home, world, api):
-                for pages, sites, behaviours in (
+                for pages, sites, all_behaviours in (
                     ("clean", clean, SAME_REPORT),
                     ("hostile", hostile, (*ENGINES, *OTHERS)),
                 ):
                     world.show(sites)
                     before = len(world.asked)
-                    behaviours = tuple(name for name in behaviours if name not in left_out)
+                    behaviours = tuple(name for name in all_behaviours if name not in left_out)
                     works = (carry_out(client, home, api, pages, behaviour) for behaviour in behaviours)
                     for behaviour, ran in zip(behaviours, await asyncio.gather(*works), strict=True):
                         found.by_name[pages, behaviour] = ran
