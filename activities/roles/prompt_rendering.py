@@ -402,7 +402,15 @@ class PromptBlocks:
     def statements(self, template: str, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
         """Return claims with their passages, rendered by a shared template; of a shared passage only the label."""
         shared = _shared_passages(claims)
-        return [self._statement(template, claim, number, shared) for number, claim in enumerate(claims, start=1)]
+        title = self.title_of(claims)
+        return [self._statement(template, claim, number, shared, title) for number, claim in enumerate(claims, start=1)]
+
+    def title_of(self, claims: Sequence[AskedClaim | DoubtfulClaim]) -> str:
+        """Return the first heading above several claims, if all have the same; it is shown once for all of them."""
+        titles = {tuple(_asked(claim).place.headings[:1]) for claim in claims}
+        if len(claims) < 2 or len(titles) != 1:
+            return ""
+        return "".join(*titles)
 
     def shared_passages(self, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
         """Return the passages that several claims have, each once, after its label."""
@@ -425,7 +433,7 @@ class PromptBlocks:
                 "section", caller=lines, id=show_label(section.id, self), title=shorten(title, TITLE_CHARACTERS)
             )
 
-        return self._item(ContentItem(section.id, "passage", render, last=Level.KEY_POINTS))
+        return self._item(ContentItem(section.id, "passage", render, last=Level.HEADLINE))
 
     def _source(self, shown: ShownSource, value: float, *, best: bool) -> PromptBlock:
         source = shown.source
@@ -482,12 +490,11 @@ class PromptBlocks:
         return self._unquoted(turn.answer, item)
 
     def _statement(
-        self, template: str, claim: AskedClaim | DoubtfulClaim, number: int, shared: Collection[str]
+        self, template: str, claim: AskedClaim | DoubtfulClaim, number: int, shared: Collection[str], title: str
     ) -> PromptBlock:
         def render(level: Level) -> str:
-            return self._part(
-                template, level, claim=claim, shared=shared, passage=partial(self._passage, level, _words_of(claim))
-            )
+            passage = partial(self._passage, level, _words_of(claim))
+            return self._part(template, level, claim=claim, shared=shared, title=title, passage=passage)
 
         return self._item(ContentItem(f"statement-{number}", "statement", render, last=Level.HEADLINE))
 
@@ -599,8 +606,12 @@ class PromptBlocks:
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
 
 
+def _asked(claim: AskedClaim | DoubtfulClaim) -> AskedClaim:
+    return claim.asked if isinstance(claim, DoubtfulClaim) else claim
+
+
 def _words_of(claim: AskedClaim | DoubtfulClaim) -> str:
-    return claim.asked.text if isinstance(claim, DoubtfulClaim) else claim.text
+    return _asked(claim).text
 
 
 def _shared_passages(claims: Sequence[AskedClaim | DoubtfulClaim]) -> dict[str, ShownPassage]:

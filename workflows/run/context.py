@@ -415,13 +415,14 @@ def newest(known: Sequence[Guidance], limit: int) -> list[Guidance]:
 def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[Guidance]:
     """Return the guidance that a call of a role is shown: what people ask for, and the newest of any other origin.
 
-    A model's guidance is omitted if it addresses another role or is older than the last iteration; what is not of
-    people is at most `MAX_CALL_ADVICE` lines.
+    A model's guidance is omitted if it addresses another role or is older than the last iteration, and for a refiner
+    older than this one: what it says was searched for. What is not of people is at most `MAX_CALL_ADVICE` lines.
     """
+    oldest = iteration if role == AgentRole.REFINER else iteration - 1
     people = newest([item for item in known if item.origin == PERSON], MAX_CALL_REQUESTS)
     others = dict[str, Guidance]()
     for item in known:
-        if item.origin != PERSON and item.role in ("", role) and not 0 < item.iteration < iteration - 1:
+        if item.origin != PERSON and item.role in ("", role) and not 0 < item.iteration < oldest:
             others.pop(item.origin, None)  # so that the newest are last
             others[item.origin] = item
     chosen = [*people, *list(others.values())[-MAX_CALL_ADVICE:]]

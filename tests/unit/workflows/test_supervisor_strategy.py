@@ -633,6 +633,9 @@ def test_a_role_gets_the_newest_advice_that_concerns_it() -> None:
     assert guidance_for(known, "analyzer", 2) == [*to_analyzer, *said("hook", "new")]
     assert guidance_for(known, "synthesizer", 2) == [*to_writer, *said("hook", "new")]
     assert guidance_for(known, "analyzer", 3) == [*to_all, *said("hook", "new")]
+    searched = said("model", "look for the price", role="refiner", iteration=1)
+    assert guidance_for(searched, "refiner", 1) == searched
+    assert guidance_for(searched, "refiner", 2) == [], "it was searched for in the iteration before"
     hooks = [item for number in range(5) for item in said(f"hook-{number}", "look")]
     assert guidance_for([*hooks, *said("hook-0", "again")], "analyzer", 1) == [*hooks[3:], *said("hook-0", "again")]
 
@@ -648,6 +651,7 @@ def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bo
     assert ("of high quality" in gathered.prompt) is not is_one
     analyzed = reflection_input(Phase.ANALYSIS, state, evaluate(Phase.ANALYSIS, state))
     assert ("high_confidence_count" in analyzed.metrics) is not is_one
+    assert not analyzed.metrics.keys() & {"coverage", "not_analyzed"}
     assert ("confidence" in analyzed.gate_needs) is not is_one
     assert ("quality" in gathered.gate_needs) is not is_one
 

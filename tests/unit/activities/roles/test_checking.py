@@ -254,6 +254,18 @@ def test_what_is_supported_in_part_names_its_words_without_a_passage() -> None:
     assert second_look("supported", ["It holds 128 MB by default"], ["The cache holds"]).lacking == []
 
 
+def test_the_title_of_the_report_is_shown_once() -> None:
+    """Seventeen cells of a table need not repeat a question; statements of different texts keep their headings."""
+    under = [claim.with_fields(place=ClaimPlace(headings=["A long question?", "Part"])) for claim in CLAIMS]
+    request = request_of(under).with_fields(controls=[])
+    prompt = render_role(CHECKER, request, {}).prompt
+    assert prompt.count("A long question?") == 1
+    assert prompt.count("headings: Part\n") == len(CLAIMS)
+    other = under[0].with_fields(place=ClaimPlace(headings=["Another title", "Part"]))
+    mixed = render_role(CHECKER, request.with_fields(claims=[*under, other]), {}).prompt
+    assert mixed.count("headings: A long question? › Part") == len(CLAIMS)
+
+
 @pytest.mark.parametrize("count", [1, 16])
 def test_a_checker_to_whom_everything_is_supported_is_believed_in_nothing(count: int) -> None:
     """It calls the control supported as well; its denials count, and one that sees the difference is believed."""
