@@ -215,8 +215,13 @@ def resolve_again(
     if lines := [*_refused_changes(stored, request), *strategy_problems(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     requested = merge(stored.requested, _named_settings(request))
-    fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
-    fixed |= {
+    fixed = {
+        "query": stored.query,
+        "strategy": stored.strategy,
+        "mode": stored.mode,
+        "depth": stored.depth,
+        "system_prompt": stored.system_prompt,
+        "tenant": stored.tenant,
         "context": [turn.model_dump() for turn in stored.context],
         "corpus": stored.corpus.name if stored.corpus else None,
         "engine": "auto" if request.models.model_fields_set else stored.engine.value,

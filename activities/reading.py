@@ -112,9 +112,16 @@ class ReadingActivities:
                 pages = PageList.read(await self.content.get_text(hit.archived_pages))
         except ContentMissing:
             return None
-        shared = ("url", "title", "language", "authors", "publisher", "published_at", "warnings", "reader", "links")
         return ExtractedDocument(
-            **{name: getattr(known, name) for name in shared},
+            url=known.url,
+            title=known.title,
+            language=known.language,
+            authors=known.authors,
+            publisher=known.publisher,
+            published_at=known.published_at,
+            warnings=known.warnings,
+            reader=known.reader,
+            links=known.links,
             text=text,
             raw=b"",
             address=known.address,

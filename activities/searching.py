@@ -161,10 +161,16 @@ def sources_to_offer(thread: Sequence[ResearchState], resolved: ResolvedResearch
             places[source.id] = min(place, places.get(source.id, place))
     known = [source for source in newest.values() if source.id in statements and _may_read(source, resolved)]
     known.sort(key=lambda source: places[source.id])
-    shared = ("url", "title", "source_type", "published_at", "authors", "doi", "address", "abstract_only")
     return [
         SearchHit(
-            **{name: getattr(source, name) for name in shared},
+            url=source.url,
+            title=source.title,
+            source_type=source.source_type,
+            published_at=source.published_at,
+            authors=source.authors,
+            doi=source.doi,
+            address=source.address,
+            abstract_only=source.abstract_only,
             snippet=" ".join(statements[source.id])[:600],
             rank=rank,
             provider=EARLIER_PROVIDER,

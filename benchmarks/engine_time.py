@@ -3,8 +3,8 @@
 One kind of run: seven role calls, three searches and
 twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback, in
 processes of their own, that answer at once: all the time that passes is ours. Server, worker and their children are
-whole processes with the settings that users have; their processor time is counted, that of the fakes and of this
-process is not.
+whole processes with the settings that users have; their processor time is counted. That of the fakes and of this
+process is counted apart: it bounds how fast twenty runs at once can be on the same processors.
 """
 
 import argparse
@@ -39,6 +39,7 @@ CALLS: Final = ROLE_CALLS + SEARCHES + READS
 AT_ONCE: Final = 20
 CALL_SECONDS: Final = 0.5
 WARM_RUNS: Final = 3
+FAKES: Final = "beside them fakes and client"
 WARM_AT_ONCE: Final = 6
 """Further runs before anything is counted: each child of the worker loads what reading and rendering need."""
 
@@ -57,6 +58,7 @@ class Bench:
 
     made: WebDeployment
     client: Client
+    fakes: tuple[FakeProcess, ...]
     asked: int = 0
 
     async def run(self) -> float:
@@ -85,6 +87,10 @@ class Bench:
             "worker and children": cpu_seconds(self.made.workers[0].running.pid),
         }
 
+    def cpu_of_fakes(self) -> float:
+        """Processor seconds so far of the fakes and of this process."""
+        return sum(cpu_seconds(fake.pid) for fake in self.fakes) + time.process_time()
+
 
 @asynccontextmanager
 async def bench(folder: Path, runs: int, call: float) -> AsyncIterator[Bench]:
@@ -93,7 +99,7 @@ async def bench(folder: Path, runs: int, call: float) -> AsyncIterator[Bench]:
     model = FakeProcess("model", "--latency", str(call))
     async with web_deployment(folder, world, model, temporal="file") as made:
         await made.start_workers()
-        ready = Bench(made, await made.client())
+        ready = Bench(made, await made.client(), (world, model))
         for _ in range(WARM_RUNS):
             await ready.run()
         await ready.at_once(WARM_AT_ONCE)
@@ -101,20 +107,26 @@ async def bench(folder: Path, runs: int, call: float) -> AsyncIterator[Bench]:
 
 
 async def alone(folder: Path, runs: int) -> tuple[float, float, dict[str, float]]:
-    """Without latency, one run after the other: median wall, mean processor time, and whose that was."""
+    """Without latency, one run after the other: median wall, mean processor time of the product, and whose it was."""
     async with bench(folder, runs, 0.0) as made:
         before = made.cpu()
+        before_of_fakes = made.cpu_of_fakes()
         walls = [await made.run() for _ in range(runs)]
         parts = {part: (seconds - before[part]) / runs for part, seconds in made.cpu().items()}
-        return statistics.median(walls), sum(parts.values()), parts
+        total = sum(parts.values())
+        return statistics.median(walls), total, {**parts, FAKES: (made.cpu_of_fakes() - before_of_fakes) / runs}
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """One run and twenty at once: median walls in seconds, peaks of worker and children in megabytes."""
+    """One run and twenty at once: medians in seconds, peaks of worker and children in megabytes."""
 
     one: float
     many: float
+    product: float
+    """Processor time of twenty runs at once."""
+    fakes: float
+    """The same of the fakes and of this process."""
     memory_of_one: float
     memory_of_many: float
 
@@ -123,16 +135,24 @@ async def crowded(folder: Path, rounds: int) -> Crowd:
     """With calls that take a while."""
     async with bench(folder, rounds * (AT_ONCE + 1), CALL_SECONDS) as made:
         worker = made.made.workers[0].running.pid
-        ones, crowds = [], []
-        first, highest = 0.0, 0.0
+        ones = []
+        crowds = []
+        products = []
+        fakes = []
+        first = 0.0
+        highest = 0.0
         for _ in range(rounds):
             async with watched(worker) as peak:
                 ones.append(await made.run())
             first = first or peak.megabytes
+            before = sum(made.cpu().values())
+            before_of_fakes = made.cpu_of_fakes()
             async with watched(worker) as peak:
                 crowds.append(await made.at_once(AT_ONCE))
+            products.append(sum(made.cpu().values()) - before)
+            fakes.append(made.cpu_of_fakes() - before_of_fakes)
             highest = max(highest, peak.megabytes)
-        return Crowd(statistics.median(ones), statistics.median(crowds), first, highest)
+        return Crowd(*map(statistics.median, (ones, crowds, products, fakes)), first, highest)
 
 
 def machine() -> str:
@@ -163,6 +183,9 @@ async def main() -> None:
             crowd = await crowded(Path(name) / "crowded", given.rounds)
             ratio = f"{crowd.many / crowd.one:.2f} ({crowd.many:.1f} ÷ {crowd.one:.2f} s)"
             print(f"{AT_ONCE} runs at once ÷ one, calls of {CALL_SECONDS} s: {ratio}")
+            least = (crowd.product + crowd.fakes) / (os.cpu_count() or 1)
+            used = f"product {crowd.product:.1f} s, fakes and client {crowd.fakes:.1f} s"
+            print(f"processor time of the {AT_ONCE}: {used}; {least:.1f} s of processors that are never idle")
             memory = f"{crowd.memory_of_one:.0f} MB in the first run, {crowd.memory_of_many:.0f} MB with {AT_ONCE}"
             print(f"memory of worker and children at most: {memory}")
     print(f"\ntaken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")

@@ -42,6 +42,12 @@ class FakeProcess:
         await self._process.wait()
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def base_url(self) -> str:
         """The address of the model endpoint."""
         return str(self._place["base_url"])

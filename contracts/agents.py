@@ -212,7 +212,21 @@ def collect_nodes(records: Iterable[AgentRecord]) -> list[NodeSummary]:
 
 def agent_progress(record: AgentRecord) -> AgentProgress:
     """Return an agent's progress from its record in the run."""
-    fields = {name: getattr(record, name) for name in ("status", "workflow_id", "started_at", "ended_at")}
-    if record.result:
-        fields |= {name: getattr(record.result, name) for name in ("problem", "summary", "counts", "usage", "agents")}
-    return AgentProgress(id=record.task.id, task=record.task.text, strategy=record.task.strategy, **fields)
+    progress = AgentProgress(
+        id=record.task.id,
+        task=record.task.text,
+        strategy=record.task.strategy,
+        status=record.status,
+        workflow_id=record.workflow_id,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+    )
+    if record.result is None:
+        return progress
+    return progress.with_fields(
+        problem=record.result.problem,
+        summary=record.result.summary,
+        counts=record.result.counts,
+        usage=record.result.usage,
+        agents=record.result.agents,
+    )

@@ -417,9 +417,6 @@ class Validators(Contract):
     last_modified: str = ""
 
 
-HIT_FIELDS: Final = ("url", "title", "provider", "doi", "rank", "abstract_only")
-
-
 class Source(ReadDetails):
     """A document known to the run. Identity: canonical URL, else DOI, else content hash; see also `SearchHit`."""
 
@@ -453,8 +450,17 @@ class Source(ReadDetails):
     @classmethod
     def of_hit(cls, hit: SearchHit, sub_query_ids: list[str]) -> "Source":
         """Return the source of a hit, not fetched yet."""
-        named = {name: getattr(hit, name) for name in HIT_FIELDS}
-        return cls(**named, id=source_id(hit.url), sub_query_ids=sub_query_ids, hit_entries=hit.entries)
+        return cls(
+            id=source_id(hit.url),
+            url=hit.url,
+            title=hit.title,
+            provider=hit.provider,
+            doi=hit.doi,
+            rank=hit.rank,
+            abstract_only=hit.abstract_only,
+            sub_query_ids=sub_query_ids,
+            hit_entries=hit.entries,
+        )
 
     def read(self, record: "ReadRecord", url: str, title: str) -> Self:
         """Return the source as this record says that it was read; URL and title default to the given ones."""
@@ -477,7 +483,15 @@ class Source(ReadDetails):
 
     def as_hit(self) -> SearchHit:
         """Return a hit that leads to this source."""
-        return SearchHit(**{name: getattr(self, name) for name in HIT_FIELDS}, entries=self.hit_entries)
+        return SearchHit(
+            url=self.url,
+            title=self.title,
+            provider=self.provider,
+            doi=self.doi,
+            rank=self.rank,
+            abstract_only=self.abstract_only,
+            entries=self.hit_entries,
+        )
 
 
 def keys_of(item: SearchHit | Source) -> list[str]:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from importlib.resources import files
 from typing import Any, Final
 
@@ -36,7 +36,7 @@ from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage, ShownSec
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
-from contracts.roles import LEAST_PRIORITY, AnalyzeInput, RoleInput, RoleSpec, SourceExtract
+from contracts.roles import LEAST_PRIORITY, AnalyzeInput, RoleAnswer, RoleInput, RoleSpec, SourceExtract
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
@@ -104,10 +104,15 @@ def system_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
     example = EXAMPLE.search(system)
     if example is None or role.plain_text or role.tools or not request.fields_left_out:
         return system
-    schema = role.answer.model_json_schema()
-    needed = {name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("required", ())}
-    fields = _without(json.loads(example[0]), set(request.fields_left_out) - needed)
+    fields = _without(json.loads(example[0]), set(request.fields_left_out) - _required_fields(role.answer))
     return system[: example.start()] + json.dumps(fields, ensure_ascii=False) + system[example.end() :]
+
+
+@lru_cache(maxsize=128)
+def _required_fields(answer: type[RoleAnswer]) -> frozenset[str]:
+    """Return the names of fields without which no answer of this type is valid, at any depth."""
+    schema = answer.model_json_schema()
+    return frozenset(name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("required", ()))
 
 
 def _without(value: Any, names: Collection[str]) -> Any:

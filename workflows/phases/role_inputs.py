@@ -21,9 +21,15 @@ MAX_GAPS_TO_ANSWER: Final = 15
 
 def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
     """Return a source for a role: a reference to its text and, for a role that searches it, the matching parts."""
-    shared = ("id", "url", "title", "publisher", "quality", "text", "entry", "abstract_only")
     return SourceExtract(
-        **{name: getattr(source, name) for name in shared},
+        id=source.id,
+        url=source.url,
+        title=source.title,
+        publisher=source.publisher,
+        quality=source.quality,
+        text=source.text,
+        entry=source.entry,
+        abstract_only=source.abstract_only,
         hit_entries=source.hit_entries if to_search else [],
         changed=source.found_quality is not None,
         again=again,
@@ -115,9 +121,8 @@ def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> l
         key=lambda index: (still_open[index].id in first, SEVERITY_ORDER[still_open[index].severity], index),
         reverse=True,
     )
-    fields = ("id", "description", "suggested_queries")
     chosen = [still_open[index] for index in sorted(order[:MAX_GAPS_TO_ANSWER])]
-    return [Gap(**{name: getattr(gap, name) for name in fields}) for gap in chosen]
+    return [Gap(id=gap.id, description=gap.description, suggested_queries=gap.suggested_queries) for gap in chosen]
 
 
 def findings_of_page(source: Source) -> int:

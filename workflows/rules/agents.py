@@ -123,22 +123,37 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     )
 
 
-SHARED_FIELDS: Final = (
-    "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
-    "search corpus protected_sources web tenant priority search_attributes canary exclude tokens configuration_digest "
-    "product_version egress"
-).split()
-"""Parts of a run's request shared with its agents: search and engine settings, not the question."""
-
-
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
     """Return the part of a run's request that an agent gets, with its task as the question.
 
-    From the thread above the run it gets the sources, not the questions.
+    Search and engine settings are the run's. From the thread above the run it gets the sources, not the questions.
     """
     earlier = resolved.follow_up
     return ResolvedResearch(
-        **{name: getattr(resolved, name) for name in SHARED_FIELDS},
+        research_id=resolved.research_id,
+        language=resolved.language,
+        mode=resolved.mode,
+        depth=resolved.depth,
+        engine=resolved.engine,
+        models=resolved.models,
+        model_host=resolved.model_host,
+        model_prices=resolved.model_prices,
+        reasoning_tokens=resolved.reasoning_tokens,
+        reasoning_tiers=resolved.reasoning_tiers,
+        providers=resolved.providers,
+        search=resolved.search,
+        corpus=resolved.corpus,
+        protected_sources=resolved.protected_sources,
+        web=resolved.web,
+        tenant=resolved.tenant,
+        priority=resolved.priority,
+        search_attributes=resolved.search_attributes,
+        canary=resolved.canary,
+        exclude=resolved.exclude,
+        tokens=resolved.tokens,
+        configuration_digest=resolved.configuration_digest,
+        product_version=resolved.product_version,
+        egress=resolved.egress,
         follow_up=earlier.with_fields(query="", summary="", turns=[]) if earlier else None,
         query=task.text,
         delegated=True,
