@@ -31,7 +31,7 @@ from contracts.roles import AnalyzeInput, SourceExtract
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus.library import CorpusLibrary
 from providers.tokens.showing import show_sources, token_size
-from workflows.rules.reading import PageToRead, distribute_pages
+from workflows.rules.reading import PageBatch, PageToRead, distribute_pages
 
 HERE: Final = Path(__file__).parent
 
@@ -71,7 +71,7 @@ async def measure(question: Mapping[str, Any], library: CorpusLibrary, limits: E
             titles[name] = hit.title
             pages[name] = PageToRead(id=name, characters=len(texts[name]), query=number, rank=rank)
     batches = distribute_pages(list(pages.values()), limits.analysis_tokens, limits.reading_tokens)
-    requests = [_request(question["question"], queries, batch.ids, texts, titles, limits) for batch in batches]
+    requests = [_request(question["question"], queries, batch, texts, titles) for batch in batches]
     prompts = [_shown(request, texts) for request in requests]
     read, shown = squeezed(" ".join(texts.values())), squeezed(" ".join(prompts))
     in_pages = [fact for fact in question["facts"] if re.search(fact, read, re.IGNORECASE)]
@@ -85,18 +85,17 @@ async def measure(question: Mapping[str, Any], library: CorpusLibrary, limits: E
 def _request(
     question: str,
     queries: Sequence[PlanNode],
-    names: Sequence[str],
+    batch: PageBatch,
     texts: Mapping[str, str],
     titles: Mapping[str, str],
-    limits: EffectiveLimits,
 ) -> AnalyzeInput:
     """Return the request of one analysis."""
     return AnalyzeInput(
         query=question,
         sub_query=queries[0],
         sub_queries=list(queries),
-        sources=[SourceExtract(id=name, title=titles[name], text=_reference(name, texts[name])) for name in names],
-        shown_tokens=limits.analysis_tokens,
+        sources=[SourceExtract(id=name, title=titles[name], text=_reference(name, texts[name])) for name in batch.ids],
+        shown_tokens=batch.tokens,
     )
 
 

@@ -291,6 +291,8 @@ class AnalyzeInput(RoleInput):
     max_findings: int = 5
     shown_tokens: int = 24_000
     """Estimated tokens of the sources' texts to show."""
+    most_tokens: int | None = None
+    """Its part of what the calls of an iteration may show together; None: as much as a call may show."""
     max_characters: int | None = None
     """Most characters to show of each source; None: no limit but the tokens."""
     wanted: list[SectionRef] = []
@@ -632,7 +634,8 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
     if isinstance(request, AnalyzeInput):
         bounds = [limit for limit in (request.MAX_CHARACTERS, resolved.source_characters) if limit is not None]
         fields["max_characters"] = min(bounds, default=None)
-        fields["shown_tokens"] = resolved.limits.analysis_tokens
+        limits = [resolved.limits.analysis_tokens, request.most_tokens]
+        fields["shown_tokens"] = min(limit for limit in limits if limit is not None)
     return fields
 
 

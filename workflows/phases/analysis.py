@@ -144,6 +144,7 @@ def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[Ga
     for batch in distribute_pages(list(pages.values()), limits.analysis_tokens, limits.reading_tokens):
         read_before = {name for name in batch.ids if pages[name].again}
         request = reading_input(run, queries, [state.evidence.sources[name] for name in batch.ids], issues, read_before)
+        request = request.with_fields(most_tokens=batch.tokens)
         readings.append(Reading(f"analyze/{batch.ids[0]}", list(queries), request))
     return [*readings, *_section_readings(run, by_sections, issues)]
 

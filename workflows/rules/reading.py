@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from contracts.call_sizes import MAX_SOURCES
@@ -53,7 +53,7 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
 
     The best pages get their room first: those that several sub-queries found, then by rank. Each other page keeps room
     for its best section. Pages of one sub-query stay together, and calls are about equally long, since the last one to
-    end is waited for.
+    end is waited for. What no page needs is divided among the calls that are not full.
     """
     best_first = sorted(pages, key=lambda page: (not page.protected, page.again, -page.found_by, page.rank, page.id))
     room = reading_tokens
@@ -78,7 +78,10 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
             used = 0
         ids.append(page.id)
         used += need
-    return [*batches, PageBatch(ids, used)]
+    batches.append(PageBatch(ids, used))
+    vacant = [max(0, analysis_tokens - batch.tokens) for batch in batches]
+    part = min(1.0, max(0, reading_tokens - total) / max(1, sum(vacant)))
+    return [replace(one, tokens=one.tokens + int(part * room)) for one, room in zip(batches, vacant, strict=True)]
 
 
 def group_by_size(items: Sequence[T], size_of: Callable[[T], int], room: int) -> list[list[T]]:

@@ -15,7 +15,7 @@ from contracts.evidence import DocumentRef, Evidence, Finding, ReportDraft, Sect
 from contracts.gaps import SettledGap
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalyzerResult, ProposedGap, QualityUpdate
+from contracts.roles import ANALYZER, AnalyzerResult, ProposedGap, QualityUpdate, resolved_fields
 from contracts.state import ResearchState
 from contracts.supervisor_roles import GapAssessment
 from contracts.vocabulary import (
@@ -193,6 +193,24 @@ def test_every_page_is_in_one_call_with_room_for_it(
     assert sorted(name for batch in batches for name in batch.ids) == sorted(page.id for page in pages if batches)
     assert all(batch.tokens <= max(analysis_tokens, LEAST_TOKENS) and len(batch.ids) <= 20 for batch in batches)
     assert sum(batch.tokens for batch in batches) <= reading_tokens + LEAST_TOKENS * len(pages)
+
+
+def test_what_no_page_needs_is_divided_among_the_calls() -> None:
+    """A call of long pages may show more of them, as far as the limit of the iteration allows; requests say so."""
+    pages = [PageToRead(id=f"src-{number}", characters=90_000, query=0, rank=number) for number in range(4)]
+    assert [batch.tokens for batch in distribute_pages(pages, 12_000, 24_000)] == [12_000, 12_000]
+    assert [batch.tokens for batch in distribute_pages(pages, 16_000, 28_000)] == [14_000, 14_000]
+    assert [batch.tokens for batch in distribute_pages(pages, 16_000, 99_000)] == [16_000, 16_000]
+    query = states.sub_query("a question")
+    text = DocumentRef(hash="sha256:" + "1" * 64, size=90_000)
+    source = states.source("corpus:m/a", text=text, sub_query_ids=[query.id], analyzed=False)
+    made = states.state(plan=states.plan(query), sources=states.sources(source))
+    assert made.work.resolved
+    limits = made.work.resolved.limits.with_fields(reading_tokens=9_000, analysis_tokens=24_000)
+    made.work.resolved = made.work.resolved.with_fields(limits=limits)
+    (reading,) = plan_readings(ResearchRun(made, Inbox(), InProcessHost({})), [query], [])
+    assert reading.request.most_tokens == 9_000
+    assert resolved_fields(ANALYZER, reading.request, made.work.resolved)["shown_tokens"] == 9_000
 
 
 def test_a_model_does_not_write_from_what_rules_picked_after_a_limit() -> None:
