@@ -90,15 +90,17 @@ class RecordsActivities:
         async with attempt(RECORDS, handles_text=False):
             parsed = self._of_tenant(request, _parse(request.request_json))
             if parsed.continue_from:
-                stored = (await self._load_run(request.research_id, parsed))[1]
-                return resolve_again(stored, parsed, self.configuration).with_fields(canary="")
+                state, stored = await self._load_run(request.research_id, parsed)
+                resolved = resolve_again(stored, parsed, self.configuration).with_fields(canary="")
+                return await self._with_money(resolved, spent_before(parsed, state), is_trial=True)
             corpus = None
             if parsed.corpus:
                 corpus = CorpusSnapshot(name=parsed.corpus, files=1)
                 with suppress(CorpusUnknown):
                     indexed = await self.corpora.describe(parsed.corpus)
                     corpus = indexed if indexed.indexed_at and indexed.files else corpus
-            return resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
+            resolved = resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
+            return await self._with_money(resolved, 0.0, is_trial=True)
 
     @activity.defn(name=activities.DESCRIBE_RESEARCH.name)
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
@@ -209,8 +211,7 @@ class RecordsActivities:
             not parsed.refresh and state.work.result is not None and state.work.result.outcome is Outcome.COMPLETED
         )
         if not finished:
-            renewed = parsed.refresh and (state.work.refresh is None or state.work.ending is not None)
-            resolved = await self._with_money(resolved, 0.0 if renewed else state.accounts.usage.known_cost_usd)
+            resolved = await self._with_money(resolved, spent_before(parsed, state))
         return messages.Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
@@ -218,10 +219,13 @@ class RecordsActivities:
             resolved_entry=await self.notebooks.write(resolved),
         )
 
-    async def _with_money(self, resolved: ResolvedResearch, spent: float) -> ResolvedResearch:
+    async def _with_money(
+        self, resolved: ResolvedResearch, spent: float, *, is_trial: bool = False
+    ) -> ResolvedResearch:
         """Reserve what a run may still cost, less the `spent` US dollars; return it with what it got.
 
-        Raises `RunRefused` if the day's money does not suffice, and the errors of the store.
+        A preview (`is_trial`) reserves nothing. Raises `RunRefused` if the day's money does not suffice, and the errors
+        of the store.
         """
         if self.budget is None:
             return resolved
@@ -230,7 +234,9 @@ class RecordsActivities:
         if resolved.estimate is None:
             usd = 0.0  # it makes no paid call
         cuts = self.configuration.ceilings.beyond == "cut"
-        granted, lacking = await self.budget.reserve(resolved.research_id, resolved.tenant, usd, cuts=cuts)
+        granted, lacking = await self.budget.reserve(
+            resolved.research_id, resolved.tenant, usd, cuts=cuts, is_trial=is_trial
+        )
         if lacking is None:
             return resolved
         if granted is None:
@@ -420,6 +426,12 @@ async def changed_state(
     if json_digest(after) != change.digest:
         raise other_session
     return await notebooks.with_entry_texts(after)
+
+
+def spent_before(parsed: ResearchRequest, state: ResearchState) -> float:
+    """Return the US dollars of a resumed run that count against its cost limit; a refresh begins at zero."""
+    is_renewed = parsed.refresh and (state.work.refresh is None or state.work.ending is not None)
+    return 0.0 if is_renewed else state.accounts.usage.known_cost_usd
 
 
 def summary_of(state: ResearchState) -> str:

@@ -147,14 +147,18 @@ class DayBudget:
         self._open_runs = open_runs
 
     async def reserve(
-        self, research_id: str, tenant: str, usd: float | None, *, cuts: bool
+        self, research_id: str, tenant: str, usd: float | None, *, cuts: bool, is_trial: bool = False
     ) -> tuple[float | None, MoneyLeft | None]:
-        """Reserve for a run (see `reserve`); what lost runs have reserved ends before less than all is granted."""
+        """Reserve for a run (see `reserve`); what lost runs have reserved ends before less than all is granted.
+
+        With `is_trial` nothing is reserved, and the result is what the run would get.
+        """
         run = f"{self._namespace}/{research_id}"
 
         def step(state: DayState, now: float) -> tuple[DayState, tuple[float | None, MoneyLeft | None]]:
             forget_lost(state, self._namespace, open_runs, now)
-            return state, reserve(state, self.budgets, run, tenant, usd, now, cuts=cuts)
+            tried = state.model_copy(deep=True) if is_trial else state
+            return state, reserve(tried, self.budgets, run, tenant, usd, now, cuts=cuts)
 
         open_runs: Collection[str] | None = None
         result = await self._days.update(KEY, step)

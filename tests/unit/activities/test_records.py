@@ -117,7 +117,9 @@ async def test_a_run_reserves_the_money_of_the_day_before_its_first_call(tmp_pat
     prepared = await records.call("prepare_research", prepare())
     assert (await world.budget.look())[0].reserved == prepared.resolved.limits.max_cost_usd == 2.0
     other = prepare().with_fields(research_id="r-2")
-    refused = await records.failure("prepare_research", other)
+    refused = await records.failure("preview_research", other)
+    assert (await world.budget.look())[0].reserved == 2.0
+    assert (await records.failure("prepare_research", other)).message == refused.message
     assert re.fullmatch(
         r"budget: this run may cost 2\.00 US dollars, and 1\.00 of 3\.00 are left today \(the operator's "
         r"budgets\.tenants\.acme; 0\.00 spent, 2\.00 reserved by 1 run\): name at most that in limits\.max_cost_usd, or "
@@ -126,6 +128,8 @@ async def test_a_run_reserves_the_money_of_the_day_before_its_first_call(tmp_pat
     )
     world.configuration = replace(world.configuration, ceilings=Ceilings(beyond="cut"))
     cut = (await records.call("prepare_research", other)).resolved
+    again = other.with_fields(request_json=json.dumps({"query": QUESTION, "corpus": "manual", "tenant": "acme"}))
+    assert (await records.call("preview_research", again)).cuts == cut.cuts
     assert cut.limits.max_cost_usd == cut.estimate.cap_usd == 1.0
     assert cut.cuts == ["limits.max_cost_usd: 1.00 in place of 2.00, as no more of the day's money is left"]
     state = states.state(resolved=cut).snapshot()
