@@ -45,6 +45,8 @@ from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12  # 96 bits cannot be guessed
+ASK_AGAIN_SECONDS: Final = 15.0
+"""Between two attempts of a waiting run that workflow code of before began; retries add no events to its history."""
 MAX_THREAD: Final = 50
 """Runs of a thread whose evidence is offered, the latest ones."""
 TURN_CHARACTERS: Final = 2_000
@@ -76,13 +78,13 @@ class RecordsActivities:
             if request.continued or prepared.stored_result is not None:
                 return prepared
             # If the run is refused after this, the queue frees its place.
-            turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
+            turn = await self.queue.take(request.research_id, prepared.resolved.tenant, parsed.priority)
             if not turn.place and not parsed.continue_from:
                 # Saved now, so that a run terminated early can be resumed with the answers it paid for.
                 state = ResearchState(work=WorkState(status=RunStatus.RUNNING))
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
-            return prepared.with_fields(has_turn=not turn.place)
+            return prepared.with_fields(has_turn=not turn.place, turn=turn if turn.place else None)
 
     @activity.defn(name=activities.PREVIEW_RESEARCH.name)
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
@@ -116,11 +118,11 @@ class RecordsActivities:
 
     @activity.defn(name=activities.TAKE_TURN.name)
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
-        """Return place 0 once the run may start, or a place that is news; else fail: retries add no events."""
+        """Return the run's place in the queue, 0 if it may start; if it awaits no signal, fail until it may start."""
         async with attempt(RECORDS, handles_text=False):
-            turn = await self.queue.take(request.research_id, request.tenant)
-            if turn.place and not is_notable_change(turn.place, request.known_place):
-                raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
+            turn = await self.queue.take(request.research_id, request.tenant, request.priority)
+            if turn.place and not request.awaits_signal:
+                raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=ASK_AGAIN_SECONDS)
             return turn
 
     @activity.defn(name=activities.PREPARE_AGENT.name)
@@ -452,10 +454,3 @@ def _parse(request_json: str) -> ResearchRequest:
         return ResearchRequest.model_validate_json(request_json)
     except ValidationError as error:
         raise RunRefused("\n".join(error_lines(error))) from None
-
-
-def is_notable_change(place: int, known: int) -> bool:
-    """Return whether a queue place is worth a history event: any change in the first three, else over 15 %."""
-    if place <= 3 or not known:
-        return place != known
-    return not 0.85 * known <= place <= known / 0.85

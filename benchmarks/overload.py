@@ -22,10 +22,12 @@ from temporalio.testing import WorkflowEnvironment
 from contracts.names import POOLS
 from contracts.outcome import ResearchResult
 from providers.shared.run_queue import QueueLimits, RunQueue
+from providers.shared.shared_value import running
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.world import model_world, no_list_of_runs
+from tests.fakes.world import model_world
 from tests.integration.conftest import pools_of
 from tests.integration.runs import QUESTION, start
+from workers.composition import OpenRuns
 from workers.dev_server import find_binary
 from workers.own_process import exit_process, run_to_end
 from workers.pools import build_worker
@@ -58,11 +60,12 @@ async def measured(client: Client, runs: int, at_once: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with MessagesApi(latency=CALL_SECONDS) as api, AsyncExitStack() as stack:
             world = model_world(Path(folder), api.base_url)
-            world.queue = RunQueue(world.shared, QueueLimits(at_once=at_once), no_list_of_runs)
+            world.queue = RunQueue(world.shared, QueueLimits(at_once=at_once), OpenRuns(client))
             stack.push_async_callback(world.close)
             contents = replace(pools_of(world), slots={"models": SLOTS})
             for pool in POOLS:
                 await stack.enter_async_context(build_worker(pool, client, contents))
+            await stack.enter_async_context(running(world.queue.serve()))
             began = time.monotonic()
             handles = [await start(client, request) for _ in range(runs)]
             endings = Counter(await asyncio.gather(*map(ending, handles)))

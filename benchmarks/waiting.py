@@ -1,4 +1,9 @@
-"""Memory of a workflows worker, by waiting run and by node of a tree: `python -m benchmarks.waiting [--runs 40]`.
+"""What waiting costs, of memory and of processor time: `python -m benchmarks.waiting [--runs 40] [--queued 2000]`.
+
+With `--queued N` only this: six runs are at work and N more are in line. Processor time of workers and server with the
+line, less that without it; attempts of activities; how long `research list` takes that shows them all.
+
+Without it, memory of a workflows worker, by waiting run and by node of a tree.
 
 Runs wait for a person's yes, of three strategies; then trees of nine executors and twenty-four leaves are at work. Each
 figure is what the process has more afterwards, divided by the number of runs, or of agents that are at work. What a
@@ -9,20 +14,33 @@ import argparse
 import asyncio
 import re
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.processes import megabytes
+from temporalio.client import Client
+
+from benchmarks.processes import cpu_seconds, megabytes
 from contracts.names import POOLS
+from contracts.vocabulary import RunStatus
 from tests.acceptance.topology import Topology, topology
 from tests.fakes import library_work
 from tests.fakes.model_work import element
 from tests.integration.runs import QUESTION, start, until
+from tests.integration.server_homes import running
 
 REQUEST: Final[dict[str, Any]] = {"query": QUESTION, "corpus": "documents"}
 TREE_REQUEST: Final = REQUEST | {"strategy": "recursive", "depth": "medium", "gates": {"approve": "none"}}
 TREES: Final = 3
 CALL_SECONDS: Final = 4.0
+AT_WORK: Final = 6
+NEVER_SECONDS: Final = 3_000.0
+MEASURED_SECONDS: Final = 20.0
+SETTLE_SECONDS: Final = 25.0
+"""After starts; the server has work with a new run for about 20 s."""
+STARTS_AT_ONCE: Final = 20
+SAMPLE: Final = 200
+"""Runs in line whose attempts are counted."""
 
 
 def nine_nodes(prompt: str) -> dict[str, Any]:
@@ -70,11 +88,81 @@ async def by_node(made: Topology) -> tuple[float, int]:
     return (most - before) / nodes, nodes
 
 
+async def attempts(client: Client, names: list[str]) -> int:
+    """How many attempts of activities these runs have begun."""
+    begun = 0
+    for name in names:
+        described = (await client.get_workflow_handle(name).describe()).raw_description
+        begun += described.workflow_execution_info.history_length
+        begun += sum(activity.attempt for activity in described.pending_activities)
+    return begun
+
+
+async def cores(made: Topology, seconds: float = MEASURED_SECONDS) -> float:
+    """Cores that workers and server use."""
+    pids = [*made.worker_pids(), running(made.home).pid]
+    before, began = sum(map(cpu_seconds, pids)), time.monotonic()
+    await asyncio.sleep(seconds)
+    return (sum(map(cpu_seconds, pids)) - before) / (time.monotonic() - began)
+
+
+async def queue_of(made: Topology, length: int) -> None:
+    """Measure a line of this length and print a row."""
+    client = await made.client()
+    made.model.latency = NEVER_SECONDS
+    for _ in range(AT_WORK):
+        handle = await start(client, REQUEST)
+        await until(handle, lambda status: status.phase is not None)
+    await asyncio.sleep(SETTLE_SECONDS)
+    without = await cores(made)
+    slots = asyncio.Semaphore(STARTS_AT_ONCE)
+
+    async def enter(number: int) -> str:
+        async with slots:
+            handle = await start(client, REQUEST | {"tenant": f"t-{number % 5}"})
+            await until(handle, lambda status: status.status is RunStatus.QUEUED)
+            return str(handle.id)
+
+    began = time.monotonic()
+    names = await asyncio.gather(*map(enter, range(length)))
+    entered = time.monotonic() - began
+    await asyncio.sleep(SETTLE_SECONDS)
+    step = max(1, length // SAMPLE)
+    sample = list(names)[::step]
+    before, at = await attempts(client, sample), time.monotonic()
+    with_line = await cores(made)
+    each = (await attempts(client, sample) - before) / (time.monotonic() - at) / len(sample)
+    began = time.monotonic()
+    code, shown, _ = await made.command("list", "--limit", str(length + AT_WORK))
+    seconds = time.monotonic() - began
+    lines = sum(" queued " in line for line in shown.splitlines())
+    print(
+        f"| {length} | {entered:.0f} s | {without:.3f} | {with_line:.3f} | {(with_line - without) * 100:.1f} % "
+        f"| {each * length:.1f} | {seconds:.2f} s, {lines} shown as queued, exit {code} |",
+        flush=True,
+    )
+
+
+async def queued(length: int) -> None:
+    """Measure a line of runs, with all pools in one worker process."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with topology(Path(folder), configuration=f"[runs]\nat_once = {AT_WORK}\n") as made:
+            await made.start_workers()
+            print("| in line | to enter | cores without | with | more, of one | attempts, events a second | `list` |")
+            print("|---|---|---|---|---|---|---|")
+            await queue_of(made, length)
+
+
 async def main() -> None:
     """Measure and print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=40, help="runs of each strategy that wait at once")
-    runs = parser.parse_args().runs
+    parser.add_argument("--queued", type=int, default=0, help="measure a line of so many runs, and nothing else")
+    given = parser.parse_args()
+    if given.queued:
+        await queued(given.queued)
+        return
+    runs = given.runs
     library_work.tree = nine_nodes
     print("| what | MB |\n|---|---|")
     with tempfile.TemporaryDirectory() as folder:

@@ -37,6 +37,25 @@ class PrepareRequest(CompactModel):
     """Id of the workflow that started the run; empty: a client."""
 
 
+class TurnRequest(RunRequest):
+    """A run that asks for a place among those at work."""
+
+    priority: int = 3
+    awaits_signal: bool = False
+    """True if the run waits for a signal once it is in line; workflow code of before asks until it may start."""
+
+
+class QueueTurn(CompactModel):
+    """A run's place in the queue, as the answer to its request and in each signal `turn`."""
+
+    place: int = 0
+    """0: the run may start; else its place among the waiting runs, from 1."""
+    waiting: int = 0
+    """Number of waiting runs, including this one."""
+    ticket: str = ""
+    """Tells this wait from others of the same run. Empty in a signal: the queue has lost its list, ask again."""
+
+
 class Prepared(CompactModel):
     """Output of `prepare_research`."""
 
@@ -49,6 +68,8 @@ class Prepared(CompactModel):
     """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
     """True if the run may start now; else it queues."""
+    turn: QueueTurn | None = None
+    """Its place in the queue, if it has to wait for a signal."""
 
 
 class PlannedRun(CompactModel):
@@ -76,24 +97,6 @@ class ResearchMetadata(CompactModel):
     """Location of the sessions: a folder, or the URL of a store."""
     research_settings_schema: dict[str, Any] = {}
     """JSON Schema of the request settings, without references, with the effective defaults."""
-
-
-class TurnRequest(RunRequest):
-    """A run that waits to start."""
-
-    known_place: int = 0
-    """Last known place in the queue; 0 for none yet."""
-
-
-class QueueTurn(CompactModel):
-    """A run's place in the queue."""
-
-    place: int = 0
-    """0: the run may start; else its place among the waiting runs, from 1."""
-    waiting: int = 0
-    """Number of waiting runs, including this one."""
-    pause_seconds: float = 0.0
-    """Time until the next poll."""
 
 
 class OutgoingRequest(CompactModel):

@@ -47,6 +47,8 @@ QUESTION_MEMO: Final = "question"
 STRATEGY_MEMO: Final = "strategy"
 TENANT_MEMO: Final = "tenant"
 OUTCOME_MEMO: Final = "outcome"
+QUEUED_MEMO: Final = "queued"
+"""Set on the continuation of a run that moved to another version while it was queued: its work has not begun."""
 MEMO_CHARACTERS: Final = 400
 
 # Messages to a run.
@@ -59,6 +61,8 @@ APPROVE_PLAN: Final = "approve_plan"
 REJECT_PLAN: Final = "reject_plan"
 UPGRADE: Final = "upgrade"
 """Asks a run to move to the version of the code that new runs get, at its next pause."""
+TURN: Final = "turn"
+"""Tells a queued run its place, or that it may start."""
 STATUS: Final = "status"
 PLAN: Final = "plan"
 REPORT: Final = "report"

@@ -2,14 +2,17 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import structlog
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.assessment.source_assessment import create_judge
 from activities.journal import CallJournal
@@ -22,9 +25,10 @@ from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
-from contracts.names import POOLS, SERVER_PREFIX
+from contracts.messages import QueueTurn
+from contracts.names import POOLS, SERVER_PREFIX, TURN
 from contracts.vocabulary import EngineKind, Tier
-from providers.errors import CorpusUnknown, NotConfigured, ProviderError
+from providers.errors import CorpusUnknown, NotConfigured, ProviderError, Unavailable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import ContentStore, Engine, SearchProvider, SharedStore
 from providers.isolation.pool import SubprocessPool
@@ -58,7 +62,7 @@ from workers.settings.loading import Settings
 from workers.settings.places import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.stores import CHILD_PROCESSES, FileStores, open_corpora, open_stores
-from workers.temporal import has_search_attributes
+from workers.temporal import CALL_TIMEOUT, has_search_attributes
 from workers.versions import usable_build_id
 from workflows.registry import WORKFLOWS
 
@@ -243,7 +247,8 @@ async def _records(stores: _Stores) -> list[Activity]:
     sweeping = partial(sweep_periodically, retention, settings.retention_days, stores.shared.store)
     await stores.stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
-    queue = RunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
+    queue = RunQueue(stores.shared.store, limits, OpenRuns(stores.client))
+    await stores.stack.enter_async_context(_in_background(queue.serve))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue, stores.budget)
@@ -268,6 +273,43 @@ async def _records(stores: _Stores) -> list[Activity]:
         live_reports.withdraw_evidence,
         live_reports.split_draft,
     ]
+
+
+class OpenRuns:
+    """The open runs of a server, for the queue."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def is_open(self, research_id: str) -> bool:
+        """Return whether the run is open, also a paused one. Raises `Unavailable`."""
+        execution = WorkflowExecution(workflow_id=research_id)
+        request = DescribeWorkflowExecutionRequest(namespace=self._client.namespace, execution=execution)
+        try:
+            described = await self._client.workflow_service.describe_workflow_execution(request, timeout=CALL_TIMEOUT)
+        except RPCError as error:
+            _check_gone(error)
+            return False
+        return not described.workflow_execution_info.HasField("close_time")
+
+    async def tell(self, research_id: str, turn: QueueTurn) -> bool:
+        """Signal a run its place; return false if there is no such open run. Raises `Unavailable`."""
+        try:
+            await self._client.get_workflow_handle(research_id).signal(TURN, turn, rpc_timeout=CALL_TIMEOUT)
+        except RPCError as error:
+            _check_gone(error)
+            return False
+        return True
+
+    async def list_open(self) -> Collection[str]:
+        """List the ids of all open runs. Raises `UsesUnknown`."""
+        return await open_runs(self._client)
+
+
+def _check_gone(error: RPCError) -> None:
+    """Raise `Unavailable` unless the server answered that there is no such open run."""
+    if error.status is not RPCStatusCode.NOT_FOUND:
+        raise Unavailable(f"the server does not answer about a run ({error.status.name.lower()})") from None
 
 
 @asynccontextmanager

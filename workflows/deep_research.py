@@ -15,7 +15,7 @@ from temporalio.workflow import ContinueAsNewVersioningBehavior
 
 from contracts import activities, failures, names
 from contracts.evidence import ReportDraft
-from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, TurnRequest
+from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, QueueTurn, TurnRequest
 from contracts.notices import ending_notice, waiting_notice
 from contracts.outcome import ResearchResult
 from contracts.parse_request import InvalidRequest, parse_request
@@ -63,6 +63,8 @@ class DeepResearchWorkflow(PersonMessages):
     def __init__(self) -> None:
         super().__init__()
         self._shown_phase = ""
+        self._turns: dict[str, QueueTurn] = {}
+        """Signals about this run's place in the queue: the latest of each ticket, or the one that gave a place."""
         self._run: ResearchRun | None = None
         """The run; None before its work begins."""
 
@@ -99,7 +101,7 @@ class DeepResearchWorkflow(PersonMessages):
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
         started = workflow.now()
-        if not _is_continued():
+        if not _goes_on():
             workflow.logger.info("run.started", extra={"research_id": workflow.info().workflow_id})
         parsed = _parse(request)
         self._question = parsed.query
@@ -112,8 +114,8 @@ class DeepResearchWorkflow(PersonMessages):
             self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
         if prepared.stored_result is not None:
             return prepared.stored_result
-        is_queued = self._inbox.interruption is None and not prepared.has_turn and not _is_continued()
-        if is_queued and await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None):
+        is_queued = self._inbox.interruption is None and not prepared.has_turn and not _goes_on()
+        if is_queued and await self._take_turn(parsed, prepared.resolved, prepared.packed_state, prepared.turn):
             started = workflow.now()
         strategy = load_strategy(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy, refresh=parsed.refresh)
@@ -121,12 +123,12 @@ class DeepResearchWorkflow(PersonMessages):
             changed=self._renew_details,
             enter_phase=self._show_phase,
             continue_as_new=lambda: self._continue_as_new(parsed),
-            wait_for_turn=lambda: self._take_turn(self._active_run.resolved, begun=True),
+            wait_for_turn=lambda: self._take_turn(parsed, self._active_run.resolved),
             check_providers=self._check_providers,
             notify_waiting=self._notify_waiting,
         )
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
-        if not _is_continued():
+        if not _goes_on():
             _note_unavailable(
                 run,
                 {provider.name: provider.reason for provider in prepared.resolved.providers if not provider.available},
@@ -154,6 +156,13 @@ class DeepResearchWorkflow(PersonMessages):
         """Move to the version of the code that new runs get, at the next pause."""
         self._inbox.moving = True
 
+    @workflow.signal(name=names.TURN)
+    def turn(self, turn: QueueTurn) -> None:
+        """Take news of this run's place in the queue; a place that was given stays given."""
+        known = self._turns.get(turn.ticket)
+        if known is None or known.place:
+            self._turns[turn.ticket] = turn
+
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
         """Return the result if there is one, else the description of the latest draft."""
@@ -164,7 +173,7 @@ class DeepResearchWorkflow(PersonMessages):
         argument = PrepareRequest(
             research_id=workflow.info().workflow_id,
             request_json=request.model_dump_json(exclude_unset=True),
-            continued=_is_continued(),
+            continued=_goes_on(),
             tenant_proof=tenant_proof(),
             started_by=parent.workflow_id if (parent := workflow.info().parent) else "",
         )
@@ -185,28 +194,75 @@ class DeepResearchWorkflow(PersonMessages):
                 raise
             raise _start_failure(error) from None
 
-    async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
-        """Wait for a slot; return true if the run had to wait. A stop ends the wait of a run that has started."""
-        position = 0
+    async def _take_turn(
+        self,
+        request: ResearchRequest,
+        resolved: ResolvedResearch,
+        packed_state: str | None = None,
+        turn: QueueTurn | None = None,
+    ) -> bool:
+        """Wait for a place; return true if the run had to wait. A stop ends the wait of a run that has started.
+
+        `turn` is the run's place in line; None: it is asked for.
+        """
+        had_to_wait = False
+        try:
+            while True:
+                if turn is None:
+                    turn = await within_limits(self._host, self._inbox, self._ask_for_turn(request, resolved))
+                if not turn.place:
+                    break
+                had_to_wait = True
+                self._show_place(resolved, turn)
+                if turn.ticket:
+                    turn = await within_limits(self._host, self._inbox, self._await_turn(request, turn))
+                else:  # of records workers of before, or of a history that they answered
+                    turn = None
+        except Interrupted:
+            if packed_state is None and self._run is None:
+                raise _stopped_before_work() from None
+        self._queued = None
+        return had_to_wait
+
+    async def _ask_for_turn(self, request: ResearchRequest, resolved: ResolvedResearch) -> QueueTurn:
+        argument = TurnRequest(
+            research_id=resolved.research_id, tenant=resolved.tenant, priority=request.priority, awaits_signal=True
+        )
+        options = call_options(names.RECORDS_QUEUE, "turn", "wait for a turn")
+        return await self._host.execute(activities.TAKE_TURN, argument, options)
+
+    async def _await_turn(self, request: ResearchRequest, known: QueueTurn) -> QueueTurn | None:
+        """Wait for news of a place in line; None if the queue has lost its list and the run must ask again.
+
+        A run whose work has not begun moves to another version of the code meanwhile, if it is asked to.
+        """
+        turns = self._turns
         while True:
-            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=position)
-            options = call_options(names.RECORDS_QUEUE, "turn", "wait for a turn")
-            work = self._host.execute(activities.TAKE_TURN, argument, options)
-            try:
-                turn = await within_limits(self._host, self._inbox, work)
-            except Interrupted:
-                if not begun:
-                    raise _stopped_before_work() from None
-                turn = None
-            if turn is None or not turn.place:
-                self._queued = None
-                return bool(position)
-            status = build_status(ResearchState(work=WorkState(resolved=resolved)), 0.0)
-            position = turn.place
-            self._queued = status.with_fields(
-                status=RunStatus.QUEUED, queue_place=turn.place, queue_length=turn.waiting
+            await self._host.wait_until(
+                lambda: "" in turns or turns.get(known.ticket, known) != known or (self._inbox.moving and not self._run)
             )
-            self._renew_details()
+            if turns.pop("", None) is not None:
+                return None
+            if (turn := turns.get(known.ticket, known)) != known:
+                return turn
+            await self._move_queued(request)
+
+    async def _move_queued(self, request: ResearchRequest) -> None:
+        """Continue as new on the current version, before any work: the next execution asks for the same place."""
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        self._inbox.moving = False
+        if self._inbox.has_messages:
+            return  # they would be lost with this history
+        workflow.continue_as_new(
+            request.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+            memo={**workflow.memo(), names.QUEUED_MEMO: True},
+            initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
+        )
+
+    def _show_place(self, resolved: ResolvedResearch, turn: QueueTurn) -> None:
+        status = build_status(ResearchState(work=WorkState(resolved=resolved)), 0.0)
+        self._queued = status.with_fields(status=RunStatus.QUEUED, queue_place=turn.place, queue_length=turn.waiting)
+        self._renew_details()
 
     def _begin(
         self, prepared: Prepared, started: datetime, strategy: Strategy, *, refresh: bool
@@ -222,12 +278,12 @@ class DeepResearchWorkflow(PersonMessages):
         if prepared.packed_state:
             state = ResearchState.unpack(prepared.packed_state)
             stored = state.snapshot(PACKED_EVENTS)
-        if prepared.packed_state and not _is_continued():
+        if prepared.packed_state and not _goes_on():
             begin_refresh(state, requested=refresh)
             state = resume_state(state, resolved, started_at, strategy.resume)
         state.take_resolution(resolved, prepared.resolved_entry)
         state.clock.started_at = state.clock.started_at or started_at
-        if not _is_continued() or not state.clock.deadline_at:
+        if not _goes_on() or not state.clock.deadline_at:
             state.clock.clock_started_at = started.timestamp()
             state.clock.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
@@ -246,8 +302,11 @@ class DeepResearchWorkflow(PersonMessages):
             # Messages since the save would be lost with this history; the next boundary tries again.
             return
         request = parsed.with_fields(continue_from=workflow.info().workflow_id)
+        memo = dict(workflow.memo())
+        was_queued = memo.pop(names.QUEUED_MEMO, False)
         workflow.continue_as_new(
             request.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
+            memo=memo if was_queued else None,
             # Else the next execution would stay pinned to the version of this one.
             initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE if moves else None,
         )
@@ -264,7 +323,7 @@ class DeepResearchWorkflow(PersonMessages):
             for provider in resolved.providers
             if provider.available and provider.name != names.CORPUS_PROVIDER
         ]
-        if not web or _is_continued():
+        if not web or _goes_on():
             return
         owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
         argument = CheckProvidersRequest(providers=web, permitted=run.is_permitted, **owner)
@@ -386,9 +445,9 @@ def _note_unavailable(run: ResearchRun, providers: Mapping[str, str]) -> None:
         run.note("status", f"not searching with {name}: {why}", level="warning")
 
 
-def _is_continued() -> bool:
-    """Return true after a continue-as-new."""
-    return workflow.info().continued_run_id is not None
+def _goes_on() -> bool:
+    """Return true after a continue-as-new of a run whose work has begun."""
+    return workflow.info().continued_run_id is not None and not workflow.memo_value(names.QUEUED_MEMO, default=False)
 
 
 def _parse(request: RawValue) -> ResearchRequest:

@@ -17,13 +17,14 @@ from client.client_errors import RunForeign, RunUnknown
 from client.handle import ResearchClient, ResearchHandle
 from client.run_results import STOP_REASONS, checkpoint_result
 from contracts import names
+from contracts.messages import QueueTurn
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import shorten
 from contracts.vocabulary import Outcome, RunStatus
-from providers.errors import ContentMissing
+from providers.errors import ContentMissing, ProviderError
 from providers.interfaces import StoredSession
 from providers.isolation.pool import SubprocessPool
 from providers.storage.sessions import SAFE_ID
@@ -153,12 +154,25 @@ class CommandContext:
         stored = await self.stores.sessions.list()
         return [session for session in stored if self.tenant in (None, session.tenant)]
 
-    async def server_runs(self) -> list[ServerRun]:
+    async def server_runs(self, at_least: int = 0) -> list[ServerRun]:
         """List the server's runs of the tenant, newest first, each id once; empty without a server."""
         client = await self.client_if_running()
         if client is None:
             return []
-        return [run for run in await list_runs(client) if self.tenant in (None, run.tenant)]
+        runs = await list_runs(client, max(at_least, MAX_LISTED_RUNS))
+        return [run for run in runs if self.tenant in (None, run.tenant)]
+
+    async def queue_places(self) -> dict[str, QueueTurn] | None:
+        """Read the places of all queued runs at once; None if this machine does not see the workers' queue."""
+        from providers.shared.run_queue import QueueLimits, read_places  # noqa: PLC0415  only `list` needs it
+        from workers.shared_state import open_shared_state  # noqa: PLC0415
+
+        limits = QueueLimits(self.settings.runs.at_once, self.settings.runs.at_once_per_tenant)
+        try:
+            async with open_shared_state(self.settings) as shared:
+                return await read_places(shared.store, limits)
+        except ProviderError:
+            return None
 
     def web_address(self, research_id: str) -> str | None:
         """Return the address of a run in the web UI of the dev server."""
@@ -325,11 +339,11 @@ def resolve_id(run_id: str, ids: Sequence[str]) -> str:
     raise CommandError(f"{quote(run_id)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
 
 
-async def list_runs(client: ResearchClient) -> list[ServerRun]:
-    """List the runs of a server, newest first, each id once."""
+async def list_runs(client: ResearchClient, limit: int = MAX_LISTED_RUNS) -> list[ServerRun]:
+    """List the newest runs of a server, newest first, each id once."""
     newest: dict[str, ServerRun] = {}
     try:
-        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=MAX_LISTED_RUNS):
+        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=limit):
             question = await run.memo_value(names.QUESTION_MEMO, "")
             status = run.status.name.lower() if run.status else ""
             # Any program may have written the memo.

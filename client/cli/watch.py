@@ -5,9 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
 from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of, resume_hint
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, status_rows
 from client.view.words import local_time, pasteable, printable
+from contracts.messages import QueueTurn
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
 from workers.own_process import user_umask
@@ -34,6 +35,7 @@ HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research st
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
 """Server statuses that have a different name here."""
+AWAITING_VALUES: Final = frozenset(awaiting.value for awaiting in AWAITING)
 INTERRUPTED: Final = "interrupted"
 UNKNOWN: Final = "unknown"
 LISTING_SECONDS: Final = 1.0
@@ -260,19 +262,23 @@ async def list_runs(
 async def list_rows(context: CommandContext, text: str, limit: int) -> tuple[list[RunRow], bool]:
     """Return the newest runs whose question contains a text, and whether there are any runs at all.
 
-    Only runs that are shown are asked for their state: a queue may have hundreds.
+    The places of queued runs are read at once. Where the queue cannot be read, the runs that are shown are asked.
     """
-    on_server = {run.research_id: run for run in await context.server_runs()}
+    on_server = {run.research_id: run for run in await context.server_runs(limit)}
+    places = None
+    if any(run.status == RUNNING for run in on_server.values()):
+        places = await context.queue_places()
     found: list[RunRow | ServerRun] = []
     for session in await context.sessions():
         run = on_server.pop(session.research_id, None)
         status = session.status
         if not session.closed and run is not None and run.status == RUNNING:
-            status = status if status in {awaiting.value for awaiting in AWAITING} else RUNNING
+            status = status if status in AWAITING_VALUES else RUNNING
         elif not session.closed:
             status = UNKNOWN if context.server_away else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
-        found.append(RunRow(session.research_id, status, when, session.query))
+        row = RunRow(session.research_id, status, when, session.query)
+        found.append(_in_line(row, places or {}))
     found += on_server.values()
     found.sort(key=lambda each: datetime.fromisoformat(_when(each)), reverse=True)
     shown: list[RunRow] = []
@@ -280,7 +286,7 @@ async def list_rows(context: CommandContext, text: str, limit: int) -> tuple[lis
     while len(shown) < limit and position < len(found):
         batch = found[position : position + limit - len(shown)]
         position += len(batch)
-        rows = await asyncio.gather(*(_row(context, each, text) for each in batch))
+        rows = await asyncio.gather(*(_row(context, each, text, places) for each in batch))
         shown += [row for row in rows if row is not None]
     return shown, bool(found)
 
@@ -291,24 +297,41 @@ def _when(run: RunRow | ServerRun) -> str:
     return run.started_at
 
 
-async def _row(context: CommandContext, run: RunRow | ServerRun, text: str) -> RunRow | None:
+def _in_line(row: RunRow, places: Mapping[str, QueueTurn]) -> RunRow:
+    """Return the row with the run's place, if it is open and waits for its turn."""
+    turn = places.get(row.research_id)
+    if turn is None or row.status != RUNNING:
+        return row
+    return replace(row, status=RunStatus.QUEUED.value, reason=f"place {turn.place} of {turn.waiting}")
+
+
+async def _row(
+    context: CommandContext, run: RunRow | ServerRun, text: str, places: Mapping[str, QueueTurn] | None
+) -> RunRow | None:
     """Return the row of a run whose question contains a text; None for another."""
     if isinstance(run, ServerRun):
-        return await _unstored_row(context, run, text)
+        return await _unstored_row(context, run, text, places)
     if text not in run.query.casefold():
         return None
     return run
 
 
-async def _unstored_row(context: CommandContext, run: ServerRun, text: str) -> RunRow | None:
+async def _unstored_row(
+    context: CommandContext, run: ServerRun, text: str, places: Mapping[str, QueueTurn] | None
+) -> RunRow | None:
     """Return the row of a run that is only on the server (queued, just started or refused), if its question fits."""
+    fits = text in run.question.casefold()
+    is_whole = bool(run.question) and not run.question.endswith("…")  # the memo has the beginning of a long one
+    if places is not None and run.status == RUNNING and (fits or is_whole):
+        row = RunRow(run.research_id, run.status, run.started_at, run.question)
+        return _in_line(row, places) if fits else None
     status = SERVER_STATUSES.get(run.status, run.status)
     reason = ""
     question = run.question
     try:
         handle = (await context.running_client()).handle(run.research_id)
         if text not in question.casefold() or not question:
-            question = await handle.question() or question  # the memo has its beginning
+            question = await handle.question() or question
         if text not in question.casefold():
             return None
         if run.status != RUNNING:

@@ -1,13 +1,20 @@
 """The queue of runs: how many run at once, in total and per tenant, and which one starts next.
 
-A waiting run polls; one that stops polling loses its place, and so does an admitted run that the server no longer lists
-as open.
+A run asks once for a place and then waits, without any call, for the signal that gives it one. One process of all that
+share the store gives the places (`RunQueue.serve`): it moves the next runs in line to those at work, signals them, and
+frees the places of runs that have ended without a word. A place is given in the store before its signal is sent, and a
+signal is repeated until the server has it, so that a kill at any moment neither loses a run nor starts one twice.
 """
 
+import asyncio
+import math
+import secrets
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import structlog
 from pydantic import BaseModel
@@ -18,18 +25,40 @@ from providers.errors import ProviderError
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue
 
-KEY: Final = "runs/queue"
-MAX_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after this time
-GRACE_SECONDS: Final = 30.0
-"""Time allowed for a waiting run to poll again, and for the server to list a new run."""
-OPEN_RUNS_INTERVAL_SECONDS: Final = 10.0
-MIN_PAUSE_SECONDS: Final = 1.0
-MAX_PAUSE_SECONDS: Final = 15.0
+T = TypeVar("T")
 
-OpenRuns = Callable[[], Awaitable[Collection[str]]]
-"""Returns the ids of all open runs. Raises `ProviderError` if the server does not answer."""
+KEY: Final = "runs/queue"
+LEASE_KEY: Final = "runs/queue/server"
+KNOWN_KEY: Final = "runs/queue/known"
+"""Set once all open runs had a chance to enter the list; a store that lost its content has neither."""
+UNTIL_SECONDS: Final = 90_000.0
+DEFAULT_PRIORITY: Final = 3
+TICK_SECONDS: Final = 1.0
+LEASE_SECONDS: Final = 8.0
+CHECK_SECONDS: Final = 10.0
+"""Between two looks for runs that have ended without giving their place back."""
+CHECKED_IN_LINE: Final = 5
+"""Waiting runs that are looked for, too: a place that the next one cannot take would stay empty for a moment."""
+CALLS_AT_ONCE: Final = 8
+NEWS_SECONDS: Final = 2.0
+"""Between two signals about places in line, each of which is a task of a workflow: a long queue has many places."""
+EXACT_PLACES: Final = 3
+"""Places that are news whenever they change; others are if they change by over 15 %."""
 
 log = structlog.get_logger()
+
+
+class Runs(Protocol):
+    """Open runs, as far as the queue needs them. Every method raises `ProviderError` if the server does not answer."""
+
+    async def is_open(self, research_id: str) -> bool:
+        """Return whether the run is open."""
+
+    async def tell(self, research_id: str, turn: QueueTurn) -> bool:
+        """Signal a run its place; return false if there is no such open run."""
+
+    async def list_open(self) -> Collection[str]:
+        """List the ids of all open runs."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +76,20 @@ class QueuedRun(CheckedModel):
     id: str
     tenant: str
     since: float
+    """Time at which it came to wait."""
     until: float
-    """Time at which it is forgotten unless it polls again."""
+    """Read by processes of the version before, which forget the run at this time."""
+    priority: int = DEFAULT_PRIORITY
+    """1 is the highest."""
+    known_place: int = 0
+    """Place in line that the run knows of; 0 for none."""
+    knows_turn: bool = False
+    """True once an active run knows that it is one."""
+
+    @property
+    def ticket(self) -> str:
+        """Return what tells this wait from others of the same run."""
+        return repr(self.since)
 
 
 class QueueState(BaseModel):
@@ -57,88 +98,249 @@ class QueueState(BaseModel):
     running: list[QueuedRun] = []
     waiting: list[QueuedRun] = []
     looked: float = 0.0
-    """Time at which the list of open runs was last read."""
+    """Time at which runs that have ended were last looked for."""
 
 
-def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueTurn:
+# --- rules -----------------------------------------------------------------------------------------------------------
+def ask(
+    state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float, priority: int = DEFAULT_PRIORITY
+) -> QueueTurn:
     """Admit a run or return its place, changing the state. An active run is admitted again."""
-    state.running = [run for run in state.running if run.until > now]
-    state.waiting = [run for run in state.waiting if run.until > now]
-    if any(run.id == research_id for run in state.running):
-        return QueueTurn()
-    own = next((run for run in state.waiting if run.id == research_id), None)
-    if own is None:
-        own = QueuedRun(id=research_id, tenant=tenant, since=now, until=now)
+    if all(run.id != research_id for run in (*state.running, *state.waiting)):
+        own = QueuedRun(id=research_id, tenant=tenant, since=now, until=now + UNTIL_SECONDS, priority=priority)
         state.waiting.append(own)
+    line = admit(state, limits)
+    for place, run in enumerate(line, start=1):
+        if run.id == research_id:
+            run.known_place = place
+            return QueueTurn(place=place, waiting=len(line), ticket=run.ticket)
+    for run in state.running:
+        run.knows_turn = run.knows_turn or run.id == research_id
+    return QueueTurn()
+
+
+def admit(state: QueueState, limits: QueueLimits) -> list[QueuedRun]:
+    """Move the next runs in line to those at work while there is room; return the others, the next one first."""
     ranks = ranks_of(state, limits)
-    place = sorted(ranks.values()).index(ranks[research_id]) + 1
-    has_room = not ranks[research_id][0]
-    if has_room and place <= limits.at_once - len(state.running):
-        state.waiting.remove(own)
-        state.running.append(own.with_fields(since=now, until=now + MAX_RUN_SECONDS))
-        return QueueTurn()
-    # The first in line poll often, so that no room stays unused.
-    pause = min(MAX_PAUSE_SECONDS, max(MIN_PAUSE_SECONDS, place / 4))
-    own.until = now + pause + GRACE_SECONDS
-    return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause)
+    line = sorted(state.waiting, key=lambda run: ranks[run.id])
+    room = max(0, limits.at_once - len(state.running))
+    chosen = [run for run in line[:room] if not ranks[run.id][0]]  # the last ones in line are those without room
+    state.running += chosen
+    line = line[len(chosen) :]
+    if chosen:
+        state.waiting = sorted(line, key=lambda run: run.since)
+    return line
 
 
-def ranks_of(state: QueueState, limits: QueueLimits) -> dict[str, tuple[bool, int, float, str]]:
-    """Rank waiting runs: those whose tenant has room first, then by the number of runs of the tenant before them."""
-    tenant_limit = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
+def ranks_of(state: QueueState, limits: QueueLimits) -> dict[str, tuple[bool, int, int, float, str]]:
+    """Rank waiting runs: those whose tenant has room first, then by priority.
+
+    Within a priority the run with the fewest runs of its tenant before it comes first, then the one that waits longest.
+    """
+    tenant_limit = math.inf if limits.at_once_per_tenant is None else limits.at_once_per_tenant
     counts = Counter(run.tenant for run in state.running)
     ranks = {}
-    for run in sorted(state.waiting, key=lambda run: (run.since, run.id)):
+    for run in sorted(state.waiting, key=lambda run: (run.priority, run.since, run.id)):
         ahead = counts[run.tenant]
         counts[run.tenant] += 1
-        ranks[run.id] = (ahead >= tenant_limit, ahead, run.since, run.id)
+        ranks[run.id] = (ahead >= tenant_limit, run.priority, ahead, run.since, run.id)
     return ranks
 
 
 def release(state: QueueState, research_id: str) -> QueueState:
-    """Remove a run that has ended, and return the same state."""
+    """Remove a run that gives its place back, and return the same state."""
     state.running = [run for run in state.running if run.id != research_id]
     state.waiting = [run for run in state.waiting if run.id != research_id]
     return state
 
 
-def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> list[str]:
-    """Remove active runs that are not open, except those that just began; return their ids."""
-    lost = [run.id for run in state.running if run.id not in open_runs and now - run.since > GRACE_SECONDS]
-    state.running = [run for run in state.running if run.id not in lost]
-    return lost
+def note_told(state: QueueState, told: Collection["Told"]) -> QueueState:
+    """Note what runs were told and remove those that have ended, unless they came again since; return the state."""
+    by_ticket = {(each.run.id, each.run.since): each for each in told}
+    for run in (*state.running, *state.waiting):
+        each = by_ticket.get((run.id, run.since))
+        if each is not None and each.place is not None:
+            run.known_place = each.place
+            run.knows_turn = not each.place
+    ended = {key for key, each in by_ticket.items() if not each.is_open}
+    state.running = [run for run in state.running if (run.id, run.since) not in ended]
+    state.waiting = [run for run in state.waiting if (run.id, run.since) not in ended]
+    return state
 
 
+def most_outdated(line: Sequence[QueuedRun]) -> tuple[QueuedRun, int] | None:
+    """Return the run in line that knows its place least well, and its place; None if all know enough."""
+    outdated = [(place, run) for place, run in enumerate(line, start=1) if is_news(place, run.known_place)]
+    if not outdated:
+        return None
+    place, run = max(outdated, key=lambda each: abs(each[1].known_place - each[0]) / each[0])
+    return run, place
+
+
+def is_news(place: int, known: int) -> bool:
+    """Return whether a place is worth a signal: any change in the first three, else over 15 %."""
+    if place <= EXACT_PLACES or not known:
+        return place != known
+    return not 0.85 * known <= place <= known / 0.85
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the server answered about a run."""
+
+    run: QueuedRun
+    is_open: bool
+    place: int | None = None
+    """The place that it was told, 0 for its turn; None if it was only looked for."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    """What is to be done now, and when to look again if nothing changes."""
+
+    chosen: Sequence[QueuedRun]
+    """Runs whose turn it is and that do not know it yet."""
+    news: tuple[QueuedRun, QueueTurn] | None
+    checked: Sequence[QueuedRun]
+    """Runs that may have ended."""
+    due: float
+
+
+# --- the queue -------------------------------------------------------------------------------------------------------
 class RunQueue:
     """The queue in a shared store."""
 
-    def __init__(self, store: SharedStore, limits: QueueLimits, open_runs: OpenRuns) -> None:
-        self._queue = SharedValue(store, QueueState, MAX_RUN_SECONDS)
+    def __init__(self, store: SharedStore, limits: QueueLimits, runs: Runs) -> None:
+        self._store = store
+        self._queue = SharedValue(store, QueueState, None)
         self._limits = limits
-        self._open_runs = open_runs
+        self._runs = runs
+        self._identity = secrets.token_hex(8).encode()
+        self._has_lease = False
+        self._lease_due = 0.0
+        self._released = asyncio.Event()
+        self._slots = asyncio.Semaphore(CALLS_AT_ONCE)
+        self._seen: bytes | None = None
+        """The stored list with which there was nothing to do."""
+        self._due = 0.0
+        """Time at which there may be something to do with it."""
+        self._news_due = 0.0
 
-    async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Admit the run or return its place, and forget lost runs. Raises `RateLimited` under sustained contention."""
+    async def take(self, research_id: str, tenant: str, priority: int = DEFAULT_PRIORITY) -> QueueTurn:
+        """Admit the run or return its place. Raises `RateLimited` under sustained contention."""
 
-        def step(state: QueueState, now: float) -> tuple[QueueState, tuple[QueueTurn, bool]]:
-            turn = ask(state, research_id, tenant, self._limits, now)
-            is_due = turn.place > 0 and now - state.looked >= OPEN_RUNS_INTERVAL_SECONDS
-            state.looked = now if is_due else state.looked
-            return state, (turn, is_due)
+        def step(state: QueueState, now: float) -> tuple[QueueState, QueueTurn]:
+            return state, ask(state, research_id, tenant, self._limits, now, priority)
 
-        turn, is_due = await self._queue.update(KEY, step)
-        if not is_due:
-            return turn
-        try:
-            open_runs = await self._open_runs()
-        except ProviderError:
-            return turn
-        lost = await self._queue.update(KEY, lambda state, now: (state, forget_lost(state, open_runs, now)))
-        if lost:
-            log.info("queue.lost_runs_forgotten", runs=len(lost))
-            turn, _ = await self._queue.update(KEY, step)
-        return turn
+        return await self._queue.update(KEY, step)
 
     async def release(self, research_id: str) -> None:
         """Free the run's place for the next one."""
         await self._queue.update(KEY, lambda state, _: (release(state, research_id), None))
+        self._released.set()
+
+    async def serve(self) -> None:
+        """Give places until cancelled, in one process of all that share the store; another takes over in seconds."""
+        is_failing = False
+        try:
+            while True:
+                self._released.clear()
+                try:
+                    if await self._leads():
+                        await self.give()
+                except ProviderError as error:
+                    if not is_failing:
+                        log.warning("queue.not_served", error=type(error).__name__)
+                    is_failing = True
+                else:
+                    is_failing = False
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(TICK_SECONDS):
+                        await self._released.wait()
+        finally:
+            with suppress(ProviderError):
+                await self._store.swap(LEASE_KEY, self._identity, None)
+
+    async def give(self) -> None:
+        """Give every free place to the next run in line, and tell runs; look for ended ones when that is due.
+
+        Raises the errors of the store and of the server; what was not done then is done the next time.
+        """
+        await self._greet()
+        while True:
+            stored = await self._store.get(KEY)
+            if stored.value == self._seen and stored.now < self._due:
+                return
+            step = await self._queue.update(KEY, self._plan)
+            calls = [self._tell(run, QueueTurn(ticket=run.ticket)) for run in step.chosen]
+            calls += [self._look(run) for run in step.checked]
+            if step.news is not None:
+                calls.append(self._tell(*step.news))
+            if not calls:
+                self._seen = stored.value  # read before the step: a later change is seen the next time
+                self._due = step.due
+                return
+            answers = await asyncio.gather(*calls, return_exceptions=True)
+            told = [answer for answer in answers if isinstance(answer, Told)]
+            await self._queue.update(KEY, lambda state, _: (note_told(state, told), None))  # noqa: B023
+            if ended := sum(not each.is_open for each in told):
+                log.info("queue.ended_runs_removed", runs=ended)
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+
+    def _plan(self, state: QueueState, now: float) -> tuple[QueueState, _Step]:
+        line = admit(state, self._limits)
+        if not line:
+            chosen = [run for run in state.running if not run.knows_turn]
+            return state, _Step(chosen, None, (), math.inf)
+        checked: list[QueuedRun] = []
+        if now - state.looked >= CHECK_SECONDS:
+            state.looked = now
+            checked = [*(run for run in state.running if run.knows_turn), *line[:CHECKED_IN_LINE]]
+        news = None
+        if now >= self._news_due and (outdated := most_outdated(line)) is not None:
+            self._news_due = now + NEWS_SECONDS
+            run, place = outdated
+            news = (run, QueueTurn(place=place, waiting=len(line), ticket=run.ticket))
+        chosen = [run for run in state.running if not run.knows_turn]
+        due = min(state.looked + CHECK_SECONDS, max(self._news_due, now + TICK_SECONDS))
+        return state, _Step(chosen, news, checked, due)
+
+    async def _tell(self, run: QueuedRun, turn: QueueTurn) -> Told:
+        async with self._slots:
+            return Told(run, await self._runs.tell(run.id, turn), turn.place)
+
+    async def _look(self, run: QueuedRun) -> Told:
+        async with self._slots:
+            return Told(run, await self._runs.is_open(run.id))
+
+    async def _greet(self) -> None:
+        """Have all open runs ask again, once in the life of a store; those that do not wait ignore it.
+
+        A store that is new, or has lost its content, knows of no run that waits.
+        """
+        if (await self._store.get(KNOWN_KEY)).value is not None:
+            return
+        for research_id in await self._runs.list_open():
+            await self._runs.tell(research_id, QueueTurn())
+        await self._store.swap(KNOWN_KEY, None, b"1")
+
+    async def _leads(self) -> bool:
+        now = time.monotonic()
+        if now >= self._lease_due:
+            self._has_lease = await self._store.swap(LEASE_KEY, self._identity, self._identity, LEASE_SECONDS)
+            if not self._has_lease:
+                self._has_lease = await self._store.swap(LEASE_KEY, None, self._identity, LEASE_SECONDS)
+            self._lease_due = now + (LEASE_SECONDS / 2 if self._has_lease else LEASE_SECONDS / 4)
+        return self._has_lease
+
+
+async def read_places(store: SharedStore, limits: QueueLimits) -> dict[str, QueueTurn] | None:
+    """Return the places of all waiting runs by id; None if no run ever came to this store. Raises its errors."""
+    stored = (await store.get(KEY)).value
+    if stored is None:
+        return None
+    state = QueueState.model_validate_json(stored)
+    line = admit(state, limits)
+    return {run.id: QueueTurn(place=place, waiting=len(line)) for place, run in enumerate(line, start=1)}

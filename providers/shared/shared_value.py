@@ -52,7 +52,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 class SharedValue(Generic[S]):
     """Models of one kind by key, as JSON. A stored value of another kind counts as the kind's default."""
 
-    def __init__(self, store: SharedStore, kind: type[S], ttl_seconds: float) -> None:
+    def __init__(self, store: SharedStore, kind: type[S], ttl_seconds: float | None) -> None:
         self._store = store
         self._kind = kind
         self._ttl_seconds = ttl_seconds

@@ -20,6 +20,7 @@ from client.cli.read import load_documents
 from client.cli.run import RunCommand, check_request, follow_up_options, request_again, require_resumable
 from client.client_errors import NoWorker
 from contracts.addresses import digest
+from contracts.messages import QueueTurn
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult, ResearchStatus
 from contracts.report import run_fidelity
 from contracts.request import ResearchRequest
@@ -27,6 +28,7 @@ from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from providers.interfaces import StoredSession
 from tests.fakes import states
 from tests.unit.client.cli.command_line import put_text, research, save_run
 from workers.settings.loading import Flags
@@ -119,7 +121,9 @@ async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: py
     silent = Mock(question=AsyncMock(return_value=QUESTION), status=asyncio.Event().wait)
     context = AsyncMock()
     context.running_client.return_value = Mock(handle=Mock(return_value=silent))
-    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat()), ""), 60)
+    row = await asyncio.wait_for(
+        watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat()), "", None), 60
+    )
     assert row is not None
     assert (row.status, row.query) == ("running", QUESTION)
     assert row.reason == "no worker answers: whether it is queued is unknown"
@@ -139,6 +143,7 @@ async def test_only_runs_that_are_listed_are_asked() -> None:
         for number in range(9)
     ]
     context.stores.sessions.list.return_value = []
+    context.queue_places.return_value = None
     context.running_client.return_value = Mock(handle=handle)
     rows, _ = await watch.list_rows(context, "", 2)
     assert ([row.research_id for row in rows], asked) == (["r-8", "r-7"], ["r-8", "r-7"])
@@ -146,6 +151,29 @@ async def test_only_runs_that_are_listed_are_asked() -> None:
     assert ([row.research_id for row in rows], has_runs) == (["r-3"], True)
     rows, _ = await watch.list_rows(context, QUESTION.casefold(), 2)  # longer than the memo has it
     assert [row.query for row in rows] == [QUESTION] * 2
+
+
+async def test_a_long_queue_is_listed_without_asking_its_runs() -> None:
+    """Places come from the queue itself: of runs that are only on the server, and of a stored one that waits again."""
+    context = AsyncMock(server_away="")
+    context.server_runs.return_value = [
+        ServerRun(f"r-{number}", "running", f"2026-11-2{number}T10:00:00+00:00", f"Question {number}?")
+        for number in range(4)
+    ]
+    context.stores.sessions.list.return_value = [
+        StoredSession(research_id="r-3", query=QUESTION, status="running", saved_at="2026-11-20T10:00:00", closed=False)
+    ]
+    context.queue_places.return_value = {f"r-{n}": QueueTurn(place=n, waiting=3) for n in range(1, 4)}
+    rows, _ = await watch.list_rows(context, "", 50)
+    assert [(row.research_id, row.status, row.reason) for row in rows] == [
+        ("r-3", "queued", "place 3 of 3"),
+        ("r-2", "queued", "place 2 of 3"),
+        ("r-1", "queued", "place 1 of 3"),
+        ("r-0", "running", ""),
+    ]
+    rows, _ = await watch.list_rows(context, "question 2", 50)
+    assert [row.research_id for row in rows] == ["r-2"]
+    context.running_client.assert_not_awaited()
 
 
 async def test_a_run_whose_server_restarts_is_not_interrupted() -> None:
