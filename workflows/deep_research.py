@@ -23,6 +23,7 @@ from contracts.presets import effective_limits, preset
 from contracts.request import ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState, WorkState
+from contracts.tenants import TENANT_HEADER
 from contracts.texts import RESEARCH_ID
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
@@ -253,9 +254,12 @@ class DeepResearchWorkflow(PersonMessages):
         self._inbox.moving = False
         if self._inbox.has_messages:
             return  # they would be lost with this history
+        memo = {**workflow.memo(), names.QUEUED_MEMO: True}
+        if proof := tenant_proof():  # a header does not come along
+            memo[TENANT_HEADER] = proof
         workflow.continue_as_new(
             request.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
-            memo={**workflow.memo(), names.QUEUED_MEMO: True},
+            memo=memo,
             initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE,
         )
 
