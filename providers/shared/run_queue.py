@@ -298,13 +298,15 @@ class RunQueue:
         if now - state.looked >= CHECK_SECONDS:
             state.looked = now
             checked = [*(run for run in state.running if run.knows_turn), *line[:CHECKED_IN_LINE]]
+        due = state.looked + CHECK_SECONDS
         news = None
-        if now >= self._news_due and (outdated := most_outdated(line)) is not None:
-            self._news_due = now + NEWS_SECONDS
-            run, place = outdated
-            news = (run, QueueTurn(place=place, waiting=len(line), ticket=run.ticket))
+        if (outdated := most_outdated(line)) is not None:
+            if now >= self._news_due:
+                self._news_due = now + NEWS_SECONDS
+                run, place = outdated
+                news = (run, QueueTurn(place=place, waiting=len(line), ticket=run.ticket))
+            due = min(due, self._news_due)
         chosen = [run for run in state.running if not run.knows_turn]
-        due = min(state.looked + CHECK_SECONDS, max(self._news_due, now + TICK_SECONDS))
         return state, _Step(chosen, news, checked, due)
 
     async def _tell(self, run: QueuedRun, turn: QueueTurn) -> Told:

@@ -3,11 +3,13 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from contracts.messages import QueueTurn
 from providers.errors import Unavailable
+from providers.interfaces import StoredValue
 from providers.shared import run_queue
 from providers.shared.run_queue import (
     CHECK_SECONDS,
@@ -91,6 +93,15 @@ async def test_a_higher_priority_goes_first() -> None:
     assert [(name, turn.place) for name, turn in places.items()] == [("d", 1), ("c", 2), ("a", 3), ("b", 4), ("e", 5)]
 
 
+def test_a_higher_priority_is_the_first_to_use_the_room_of_its_tenant() -> None:
+    """An earlier run of the same tenant does not take that room in its place."""
+    hall = Hall(QueueLimits(at_once=2, at_once_per_tenant=1))
+    assert [hall.place("work", "b"), hall.place("more", "c")] == [0, 0]
+    assert [hall.place("early", "a"), hall.place("urgent", "a", 1)] == [1, 1]
+    release(hall.state, "work")
+    assert [hall.place("early", "a"), hall.place("urgent", "a", 1)] == [1, 0]
+
+
 PLACES = [*((*known, True) for known in ((1, 2), (20, 0), (16, 20), (3, 4), (30, 20)))]
 PLACES += [*((*known, False) for known in ((20, 20), (18, 20), (22, 20), (1, 1)))]
 
@@ -135,12 +146,24 @@ class Server:
         return [name for name, turn in self.told if turn.ticket and not turn.place]
 
 
+class CountingStore(MemorySharedStore):
+    """A store that notes what is read."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
+        self.read: list[str] = []
+
+    async def get(self, key: str) -> StoredValue:
+        self.read.append(key)
+        return await super().get(key)
+
+
 class Process:
     """Processes that share a store whose clock the test moves, and a server."""
 
     def __init__(self, at_once: int, *names: str) -> None:
         self.now = START
-        self.store = MemorySharedStore(lambda: self.now)
+        self.store = CountingStore(lambda: self.now)
         self.server = Server(*names)
         self.limits = QueueLimits(at_once=at_once)
 
@@ -171,6 +194,10 @@ async def test_a_place_comes_by_signal_once() -> None:
     for _ in range(5):
         await made.after(queue, 1)
     assert made.server.told == []
+    made.now += 1
+    reads = len(made.store.read)
+    await queue.give()
+    assert len(made.store.read) == reads + 2  # no more than the list, as bytes, and the mark of a known store
     await queue.release("one")
     await made.after(queue, 1)
     assert made.server.told[0] == ("two", QueueTurn(ticket=turns[1].ticket))
@@ -210,6 +237,16 @@ async def test_runs_that_ended_without_a_word_free_their_place_in_ten_seconds() 
     assert ([run.id for run in state.running], state.waiting) == (["three"], [])
 
 
+async def test_a_run_that_was_cancelled_near_the_front_leaves_the_line() -> None:
+    """While no place is free, so that the others are not shown a place behind it."""
+    made = Process(1, "one", "three")
+    queue = made.queue()
+    await made.take(queue, "one", "two", "three")
+    await queue.give()
+    assert await read_places(made.store, made.limits) == {"three": QueueTurn(place=1, waiting=1)}
+    assert made.server.turns() == []
+
+
 async def test_a_run_that_came_again_is_not_removed_with_its_earlier_wait() -> None:
     """It was found ended, and resumed before that was noted."""
     made = Process(1, "one", "two")
@@ -230,7 +267,7 @@ async def test_a_run_that_came_again_is_not_removed_with_its_earlier_wait() -> N
 
     made.server.is_open = resumed  # type: ignore[method-assign]
     await queue.give()
-    assert (await queue.take("two", "a")).place == 1
+    assert await read_places(made.store, made.limits) == {"two": QueueTurn(place=1, waiting=1)}
 
 
 async def test_a_store_that_lost_its_list_gets_every_run_again() -> None:
@@ -282,6 +319,8 @@ async def test_a_release_in_the_same_process_gives_the_place_at_once() -> None:
     serving = asyncio.create_task(queue.serve())
     async with asyncio.timeout(5):
         while not made.server.told:
+            await asyncio.sleep(0)
+        for _ in range(100):  # it has done what there was to do, and waits for its next second
             await asyncio.sleep(0)
         await queue.release("one")
         for _ in range(100):
