@@ -114,6 +114,8 @@ async def test_a_run_reserves_the_money_of_the_day_before_its_first_call(tmp_pat
     world = model_world(tmp_path, "http://127.0.0.1:9")
     world.budget = DayBudget(world.shared, Budgets(usd_per_day=5.0, tenants={"acme": 3.0}), "default", no_list_of_runs)
     records = Records(world)
+    assert (await records.call("preview_research", prepare())).limits.max_cost_usd == 2.0
+    assert (await world.budget.look())[0].reserved == 0.0
     prepared = await records.call("prepare_research", prepare())
     assert (await world.budget.look())[0].reserved == prepared.resolved.limits.max_cost_usd == 2.0
     other = prepare().with_fields(research_id="r-2")

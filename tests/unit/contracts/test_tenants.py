@@ -64,7 +64,8 @@ def test_what_proves_nothing_does_not_count(given: str) -> None:
 
 def test_a_namespace_is_a_proof_of_its_own() -> None:
     """Where the engine keeps tenants apart by namespace, nothing else counts."""
-    assert found(RULES, proof({"lab": LAB}, "r-1", "other"), named="other", at="of-the-lab") == "lab"
+    given = proof({"other": KEYS["other"]}, "r-1", "other")
+    assert (found(RULES, given), found(RULES, given, at="of-the-lab")) == ("other", "lab")
 
 
 def test_without_rules_the_request_is_believed() -> None:
