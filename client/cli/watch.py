@@ -29,7 +29,6 @@ from contracts.messages import QueueTurn
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
 from workers.own_process import user_umask
-from workflows.status import build_status
 
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
 SHOW_CURSOR: Final = "\x1b[?25h"
@@ -210,6 +209,8 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
     state = run.stored_state()
     sessions = await context.stores.sessions.list()
     saved_at = next(session.saved_at for session in sessions if session.research_id == run.research_id)
+    from workflows.status import build_status  # noqa: PLC0415  it loads every strategy, and a list needs none
+
     run_status = build_status(state, datetime.fromisoformat(saved_at).timestamp())
     if state.work.result is not None or context.server_away:
         return run_status, ""

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -22,7 +22,9 @@ from contracts.outcome import Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
 from providers.models.chat import Chat, ChatApi, ChatMode, ChatRequest, Parameter, ToolUse, safe_name
-from providers.models.servers import ModelServer
+
+if TYPE_CHECKING:
+    from providers.models.servers import ModelServer
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -52,7 +54,7 @@ class ModelEndpoint:
     chat: Chat | None  # None if it cannot be used
     capabilities: Callable[[str], "EndpointCapabilities"]  # capabilities of a model there, by its name
     remedy: str = ""  # what to set to make it usable
-    server: ModelServer | None = None  # None if the windows of its models are known
+    server: "ModelServer | None" = None  # None if the windows of its models are known
 
     @property
     def service(self) -> str:

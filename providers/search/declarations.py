@@ -11,10 +11,9 @@ from datetime import date
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from urllib.parse import urlsplit
 
-import httpx2
 from pydantic import ConfigDict
 
 from contracts.base import StrictContract
@@ -25,6 +24,9 @@ from contracts.sentences import Message
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.service_calls import ensure_confidential, ensure_key, is_confidential
+
+if TYPE_CHECKING:
+    import httpx2
 
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"
@@ -185,7 +187,7 @@ class SearchDeclaration:
             return None
         return Message("provider_address", variable=self.address_variable)
 
-    def open(self, client: httpx2.AsyncClient, values: Mapping[str, str]) -> SearchProvider:
+    def open(self, client: "httpx2.AsyncClient", values: Mapping[str, str]) -> SearchProvider:
         """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""
         module, _, class_name = self.implementation.partition(":")
         try:

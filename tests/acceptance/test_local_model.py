@@ -64,8 +64,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def bench(tmp_path: Path, address: str) -> Iterator[Bench]:
-    """A bench whose model is that of the server."""
+    """A bench whose model is that of the server, which may take its time before it begins an answer."""
     with benched(tmp_path) as made:
+        with Path(made.environment["RESEARCH_CONFIG"]).open("a", encoding="utf-8") as file:
+            file.write("[models.endpoints.default]\nsilence_seconds = 300\n")
         made.environment |= {"RESEARCH_MODEL": MODEL, "OPENAI_BASE_URL": address}
         yield made
 

@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
@@ -35,7 +35,6 @@ from providers.errors import NotConfigured
 from providers.extractive.semantic import is_installed
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT
-from providers.models.servers import ModelServer
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.search.declarations import FieldNames, ServerDefinition
@@ -46,6 +45,9 @@ from workers.settings.sections import FileSettings
 
 TENANT_KEYS = "RESEARCH_TENANT_KEYS"
 MIN_KEY_CHARACTERS = 16
+if TYPE_CHECKING:
+    from providers.models.servers import ModelServer
+
 VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_HOME": ("home",),
     "RESEARCH_CONTENT_URL": ("content_url",),
@@ -186,11 +188,13 @@ class Settings(FileSettings):
             return "OPENAI_BASE_URL"
         return "ANTHROPIC_BASE_URL"
 
-    def model_server(self, endpoint: str) -> ModelServer | None:
+    def model_server(self, endpoint: str) -> "ModelServer | None":
         """Return the server of an endpoint, to ask for what is not known about it; None for a public API."""
         if self.models.knows_windows(endpoint):
             return None
         key = self.model_keys().get(endpoint)
+        from providers.models.servers import ModelServer  # noqa: PLC0415  commands ask no server
+
         return ModelServer(self.models.base_url_of(endpoint), key.get_secret_value() if key else None)
 
     def keys_of_tenants(self) -> dict[str, bytes]:

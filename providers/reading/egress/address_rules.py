@@ -11,12 +11,13 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import Final
-
-import httpx2
+from typing import TYPE_CHECKING, Final
 
 from contracts.addresses import normalize
 from providers.errors import SourceUnreadable
+
+if TYPE_CHECKING:
+    import httpx2
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 HostPort = tuple[str, int]  # a host in canonical form (lower case, no brackets, no trailing dot) and a port
@@ -63,12 +64,14 @@ def refused(kind: str, message: str) -> SourceUnreadable:
     return SourceUnreadable(f"refused_{kind}", message)
 
 
-def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> httpx2.URL:
+def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> "httpx2.URL":
     """Return the URL to request, in canonical form and without its fragment.
 
     A pair of host and port in `allow_hosts` always passes. Raises `SourceUnreadable`: refused_url,
     refused_scheme, refused_host, refused_port, refused_address.
     """
+    import httpx2  # noqa: PLC0415  settings name this module, and most commands open no page
+
     check_characters(text)
     scheme, written_host, port = _split(text)
     try:
