@@ -77,6 +77,8 @@ FULL_WIDTH: Final = 60  # of the widest line from which full lines count; narrow
 FULL_LINES: Final = 0.8  # share of the lines that the next word would not have fitted on
 SPACED_STOP: Final = re.compile("[.!?]")
 EAST_ASIAN_STOP: Final = re.compile("[。！？｡]+[」』”’）》〉】]*\\s*")
+CONTINUES: Final = re.compile(r"[\"'”’»)\]]+[,;:]")
+"""How a sentence goes on behind a quotation that ends with a full stop: `“Not done.”, it says`."""
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time on it."""
 
@@ -323,7 +325,13 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
 def _spaced_sentence_spans(text: str) -> list[tuple[int, int]]:
     short = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
-    return list(sent_spans(short))
+    spans: list[tuple[int, int]] = []
+    for start, end in sent_spans(short):
+        if spans and CONTINUES.match(short, start):
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((start, end))
+    return spans
 
 
 # --- lines -------------------------------------------------------------------------------------------------------

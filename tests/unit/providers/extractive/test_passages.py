@@ -364,6 +364,17 @@ def test_sentences_and_language_of_writing_without_spaces() -> None:
     assert [detect_language(question) for question in questions] == ["ja", "zh", "ko", "und", "th", "ru"]
 
 
+def test_a_quotation_that_ends_with_a_full_stop_ends_no_sentence_before_a_comma() -> None:
+    """The rest of the sentence stays with it, and with its citation."""
+    text = 'It ends with "Only skipped commits are left.", a list, and “No more.”; then it stops. It said “No.” Another one.'
+    shown = [text[start:end].strip() for start, end in sentence_spans(text)]
+    assert shown == [
+        'It ends with "Only skipped commits are left.", a list, and “No more.”; then it stops.',
+        "It said “No.”",
+        "Another one.",
+    ]
+
+
 def test_a_section_of_what_is_not_covered_is_never_empty() -> None:
     """Where nothing was read and so no word is missing, the question itself is what is not covered."""
     brief = Shelf({}).brief("How is *steam*\nmade?", source_count=0, documents_searched=0, term_documents={})
