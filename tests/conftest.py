@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import warnings
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # in the order of folders: what takes long comes first
     return ByFile(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the cases that the gate leaves to `make soak`: which they are depends on nothing but their names."""
+    for item in items:
+        share = item.get_closest_marker("one_in")
+        if share is not None and zlib.crc32(item.nodeid.encode()) % share.args[0]:
+            item.add_marker(pytest.mark.soak)
 
 
 failed: set[str] = set()

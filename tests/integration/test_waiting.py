@@ -42,7 +42,13 @@ async def asked(handle: Handle) -> int:
     return status.waiting.plan_version
 
 
-async def test_nothing_leaves_before_the_plan_is_approved(client: Client, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "strategies",
+    [pytest.param(("supervisor", "recursive"), id="two"), pytest.param(NAMES, id="every", marks=pytest.mark.soak)],
+)
+async def test_nothing_leaves_before_the_plan_is_approved(
+    client: Client, tmp_path: Path, strategies: tuple[str, ...]
+) -> None:
     """No search, page, robots.txt or look at a provider before, also through the loss of all workers.
 
     The operator gets a notice of each wait and of each end. On a server, because only composed workers have all that
@@ -53,7 +59,7 @@ async def test_nothing_leaves_before_the_plan_is_approved(client: Client, tmp_pa
         async with web_workers(client, tmp_path, world, notify=notify):
             request = over_the_web(gates=APPROVE, limits={"max_sources": 2}, depth="light")
             runs: dict[str, Handle] = {
-                name: await start(client, request | {"strategy": name}, id=f"r-web-{name}") for name in NAMES
+                name: await start(client, request | {"strategy": name}, id=f"r-web-{name}") for name in strategies
             }
             for handle in runs.values():
                 await asked(handle)

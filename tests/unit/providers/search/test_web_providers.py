@@ -109,6 +109,7 @@ LIMITS |= {"trickle": "no answer in 0.2 s"}
     ("name", "scenario"),
     [*((name, each) for name in PROVIDERS for each in TROUBLE), *((name, each) for name in OURS for each in LIMITS)],
 )
+@pytest.mark.one_in(3)
 async def test_trouble_on_the_other_side_is_never_an_empty_answer(name: str, scenario: str) -> None:
     """Server errors, silence, answers of another form, cut ones and those without end are worth another attempt (X-16)."""
     async with SearchApis(scenario, headers=[("retry-after", "3")]) as server:
@@ -121,6 +122,7 @@ async def test_trouble_on_the_other_side_is_never_an_empty_answer(name: str, sce
 @pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("body", ["stalled", "reset_after_headers", "cut", "oversized"])
 @pytest.mark.parametrize(("status", "kind"), [(429, RateLimited), (401, NotConfigured)])
+@pytest.mark.one_in(3)
 async def test_a_refusal_counts_without_its_body(name: str, body: str, status: int, kind: type[ProviderError]) -> None:
     """The status decides, and the wait is honoured, if the explanation stalls, breaks or is too large."""
     async with SearchApis(body, status=status, headers=[("retry-after", "7")]) as server:
