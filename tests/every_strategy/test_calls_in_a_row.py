@@ -50,23 +50,23 @@ async def row_of(
         return round((host.now() - start).total_seconds()), state, calls
 
 
-@pytest.mark.parametrize("strategy", ROWS)
-async def test_no_more_calls_stand_in_a_row_than_wait_for_each_other(tmp_path: Path, strategy: str) -> None:
+@pytest.mark.parametrize("name", ROWS)
+async def test_no_more_calls_stand_in_a_row_than_wait_for_each_other(tmp_path: Path, name: str) -> None:
     """As many as depend on the answer before; what depends on less runs beside them."""
-    row, _, _ = await row_of(tmp_path, strategy)
-    assert row <= ROWS[strategy]
+    row, _, _ = await row_of(tmp_path, name)
+    assert row <= ROWS[name]
 
 
-@pytest.mark.parametrize("strategy", ROWS)
-async def test_no_prompt_is_made_twice_where_its_limit_has_room(tmp_path: Path, strategy: str) -> None:
+@pytest.mark.parametrize("name", ROWS)
+async def test_no_prompt_is_made_twice_where_its_limit_has_room(tmp_path: Path, name: str) -> None:
     """With prices, what a call may need at most is reserved; a guess that is too small would refuse its first attempt."""
     async with world_of(tmp_path, EngineKind.MODEL.value, by_role={"analyzer": "gaps"}) as (world, _):
-        request = {"strategy": strategy, "gates": {"approve": "none"}, "limits": {"max_iterations": 2}}
+        request = {"strategy": name, "gates": {"approve": "none"}, "limits": {"max_iterations": 2}}
         state = await begin(world, **request)
         prices = dict.fromkeys(Tier, ModelPrice(input=3.0, output=15.0))
         state.work.resolved = state.work.resolved.with_fields(model_prices=prices)
         host = world.host()
-        await Driver(ResearchRun(state, Inbox(), host), load_strategy(strategy)).conduct()
+        await Driver(ResearchRun(state, Inbox(), host), load_strategy(name)).conduct()
     attempts = Counter(operation for activity, operation in host.calls if activity in CALLS)
     assert [operation for operation, count in attempts.items() if count > 1] == []
 
