@@ -270,7 +270,7 @@ class RecordsActivities:
         if not thread:
             raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
         states = [await self.notebooks.complete_state(state) for state in thread.values()]
-        latest, above = states[0], states[1:]
+        latest, *above = states
         hits = await self._without_removed(sources_to_offer(states, resolved))
         return FollowUp(
             research_id=followed,

@@ -493,7 +493,9 @@ def _paragraphs(text: str) -> Iterator[tuple[int, list[str], bool]]:
                 yield start, lines, False
             lines = []
             if mark in FENCES:
-                fence, start, lines = mark, place, [line]
+                fence = mark
+                start = place
+                lines = [line]
             elif line.strip():
                 yield place, [line], False
         else:

@@ -208,9 +208,11 @@ def _figures(answered: Sequence[Report], parts: Sequence[ThreadPart]) -> dict[st
         report.outcome_before_check == Outcome.COMPLETED for report in answered
     )
     if complete:
-        outcome, completeness = Outcome.COMPLETED, Completeness.FULL
+        outcome = Outcome.COMPLETED
+        completeness = Completeness.FULL
     else:
-        outcome, completeness = Outcome.PARTIAL, Completeness.PARTIAL
+        outcome = Outcome.PARTIAL
+        completeness = Completeness.PARTIAL
     stops = [report.stop_reason for report in answered if report.outcome_before_check != Outcome.COMPLETED]
     engines: dict[str, str] = {}
     for role, kind in ((role, kind) for report in answered for role, kind in report.engine_by_role.items()):

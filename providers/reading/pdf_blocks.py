@@ -236,7 +236,8 @@ def _attach_markers(words: list[Word]) -> None:
     for line in geometric_lines([word for word in words if word.upright]):
         line.sort(key=lambda word: word.box[0])
         for marker, word in pairwise(line):
-            before, following = by_order.get(marker.order - 1), by_order.get(marker.order + 1)
+            before = by_order.get(marker.order - 1)
+            following = by_order.get(marker.order + 1)
             is_apart = following is None or not _is_after(marker, following)
             if before is not None and _is_after(before, marker):  # the end of a line, such as "page 12)"
                 continue

@@ -313,7 +313,8 @@ def _spoken(
             parts.reverse()
         spoken = [each for part in parts for each in spoken_words(part, height)]
         for number, signs in enumerate(spoken):
-            left, right = min(sign.left for sign in signs), max(sign.right for sign in signs)
+            left = min(sign.left for sign in signs)
+            right = max(sign.right for sign in signs)
             order = first + number / len(spoken)
             yield Word("".join(sign.text for sign in signs), (left, top, right, bottom), order, line=first)
 

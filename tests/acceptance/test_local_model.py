@@ -73,7 +73,7 @@ def bench(tmp_path: Path, address: str) -> Iterator[Bench]:
         yield made
 
 
-def test_the_real_window_is_said_before_the_first_call(bench: Bench) -> None:
+def test_the_real_window_is_shown_before_the_first_call(bench: Bench) -> None:
     """As the server runs the model, and as it was trained; by `doctor`, with the protocol that it speaks."""
     checked = bench.run("doctor")
     assert "chat completions" in checked.stdout

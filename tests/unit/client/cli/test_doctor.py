@@ -18,7 +18,8 @@ from temporalio.api.worker.v1 import WorkerHeartbeat, WorkerInfo
 from temporalio.api.workflowservice.v1 import ListWorkersResponse
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.cli.doctor import ADDRESS, _check_processes, _check_workers
+from client.cli.doctor import _check_processes, _check_workers
+from client.cli.trials import ADDRESS
 from contracts.defects import Defect
 from contracts.outcome import RunStatus
 from providers.storage.sessions import SESSIONS, RecordSessionStore
