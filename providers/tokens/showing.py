@@ -57,6 +57,7 @@ FLOOR: Final = 0.35
 """The same for a page, or a section of one, to be shown at all; words that no source of the call has do not count."""
 FURTHER_FLOOR: Final = 0.2
 """The same for a section that a second call shows beside those that were asked for."""
+MAX_HIT_SECTIONS: Final = 2  # of a page in which searches found something, and that are shown for that alone
 READ_ON_SHARE: Final = 0.5
 """Of the score of a page's best section that a long section must have to be shown beyond its best parts."""
 NAME_WEIGHT: Final = 0.5  # of the rare names in code that a section has, beside its words
@@ -386,8 +387,9 @@ class _Choice:
             )
             for hint in source.sections
         }
-        ranked = [each._replace(passes=each.passes or number in found) for number, each in enumerate(ranked)]
-        hits = [ranked[number].section for number in sorted(found) if ranked]
+        best_hits = sorted(found)[:MAX_HIT_SECTIONS]
+        ranked = [each._replace(passes=each.passes or number in best_hits) for number, each in enumerate(ranked)]
+        hits = [ranked[number].section for number in best_hits if ranked]
         coverage = 0.0 if is_index(text) else best.words
         return _Candidate(source, text, ranked, hits, coverage, best.score)
 
@@ -462,10 +464,12 @@ class _Choice:
         ranked = _best_first(others)
         for each, one in ranked:
             self._take_section(one, each.section, self._room(one))
-        # A long section that much of a question fits is read on, where the others have what they need.
+        # A long section that much of a question fits is read on, where the others have what they need. One of several
+        # questions is met by chance more easily, so then the page must matter.
+        is_alone = len(self.request.queries) == 1
         for each, one in ranked:
-            is_best = each.score >= READ_ON_SHARE * one.sections[0].score
-            if each.coverage >= FLOOR and is_best and not one.source.again:
+            fits = each.coverage >= FLOOR and each.score >= READ_ON_SHARE * one.sections[0].score
+            if fits and (is_alone or one.coverage >= WHOLE_FLOOR) and not one.source.again:
                 self._take_section(one, each.section, self.left, whole=True)
         for one in others:
             rest = token_size(one.text) - one.used

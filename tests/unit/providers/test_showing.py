@@ -259,6 +259,24 @@ def test_a_long_section_is_read_on_where_there_is_room() -> None:
     assert 0 < one.excerpt().count(ANSWER) < 8
 
 
+def test_one_of_several_questions_makes_no_long_section_of_a_page_on_something_else_whole() -> None:
+    """A page that has less than half of a question's words is read on for one question that was asked of it alone."""
+    question = "How does the vacuum of the kiln keep its wraparound seal tight at night?"
+    paragraph = f"A vacuum has a wraparound seal. {TALK}"
+    filler = "\n\n".join(f"## {number}. Part {number}\n\n{TALK}" for number in range(40))
+    words = "\n\n".join(
+        f"## Of old {number}\n\nThere was a {word}." for number, word in enumerate(("kiln", "tight", "night", "keep"))
+    )
+    long = "\n\n".join([paragraph] * 8)
+    text = f"# Manual\n\n## Rings\n\n{long}\n\n{words}\n\n{filler}"
+    request, documents = asking(text, question)
+    (alone,) = show_sources(request, documents)
+    assert alone.excerpt().count("wraparound seal.") == 8
+    several = [request.sub_query, request.sub_query.with_fields(id="sq-2", text="Where do crates stand in winter?")]
+    (one,) = show_sources(request.with_fields(sub_queries=several), documents)
+    assert 0 < one.excerpt().count("wraparound seal.") < 8
+
+
 def test_of_a_large_page_that_fits_in_small_part_this_part_is_shown() -> None:
     """A small page is shown whole, and so is a large one if a third of it fits."""
     large = page(30, 7)
