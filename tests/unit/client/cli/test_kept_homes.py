@@ -48,7 +48,7 @@ def test_reports_of_a_kept_home_are_audited(kept: Path) -> None:
         assert (audited.exit_code, "no difference" in audited.stdout) == (0, True), audited.output
 
 
-async def test_a_run_of_a_kept_home_goes_on(kept: Path) -> None:
+async def test_a_run_of_a_kept_home_is_resumed(kept: Path) -> None:
     """A resumption gets its state with findings and sources; saved again, it is a session of this version."""
     world = model_world(kept, "http://127.0.0.1:9")
     [prepare] = [each for each in world.activities() if each.__name__ == "prepare_research"]
