@@ -27,7 +27,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_kept_home_is_listed_and_shown(kept: Path) -> None:
+def test_a_stored_home_is_listed_and_shown(kept: Path) -> None:
     """Each run with its outcome, its steps and its report."""
     variables = {"RESEARCH_HOME": str(kept)}
     listed = json.loads(research("list", "--json", **variables).stdout)
@@ -40,7 +40,7 @@ def test_a_kept_home_is_listed_and_shown(kept: Path) -> None:
 
 
 @pytest.mark.soak
-def test_reports_of_a_kept_home_are_audited(kept: Path) -> None:
+def test_reports_of_a_stored_home_are_audited(kept: Path) -> None:
     """Every stored text, passage, citation and verdict is found again."""
     variables = {"RESEARCH_HOME": str(kept)}
     for name in record.ENDED:
@@ -48,7 +48,7 @@ def test_reports_of_a_kept_home_are_audited(kept: Path) -> None:
         assert (audited.exit_code, "no difference" in audited.stdout) == (0, True), audited.output
 
 
-async def test_a_run_of_a_kept_home_is_resumed(kept: Path) -> None:
+async def test_a_run_of_a_stored_home_is_resumed(kept: Path) -> None:
     """A resumption gets its state with findings and sources; saved again, it is a session of this version."""
     world = model_world(kept, "http://127.0.0.1:9")
     [prepare] = [each for each in world.activities() if each.__name__ == "prepare_research"]
