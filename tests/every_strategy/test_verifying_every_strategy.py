@@ -130,6 +130,17 @@ async def test_a_statement_is_cited_from_the_page_that_says_it(tmp_path: Path) -
     assert document["verification"]["correction_counts"] == {"cite": 1}
 
 
+async def test_a_citation_of_a_second_look_outlives_the_corrections(tmp_path: Path) -> None:
+    """The verdict on the statement in its new form is stored, and the last conclusion finds it."""
+    async with with_writer(tmp_path, "supervisor", "remembers and invents") as trial:
+        await trial.conduct()
+    document = await trial.document()
+    (claim,) = [one for one in document["claims"] if "autovacuum_max_workers" in one["text"]]
+    assert (claim["verdict"], claim["method"]) == ("supported", "model")
+    assert document["verification"]["correction_counts"]["cite"] == 1
+    assert sum(document["verification"]["correction_counts"].values()) > 1
+
+
 async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:
     """What a corrector makes up is not taken; what it leaves wrong is removed, or marked if a passage has its words."""
     async with with_writer(tmp_path, "supervisor", "embroiders", corrector="worsening") as trial:

@@ -246,6 +246,13 @@ def unquoted_report(prompt: str) -> str:
     return report_with(prompt, *lines)
 
 
+def mixed_report(prompt: str) -> str:
+    """A report with a page's statement in other words that cites another page, and with one that is made up."""
+    marker = cited(prompt)[0][1]
+    report = unquoted_report(prompt).replace(UNQUOTED, UNQUOTED.replace("number of workers is", "count of workers is"))
+    return f"{report}\n- {UNQUOTED}, which Zyzzyva Incorporated confirmed {marker}."
+
+
 def reworded_report(prompt: str) -> str:
     """A report that says what its passages say, in so many other words that rules cannot tell."""
     return report_with(prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in cited(prompt)))

@@ -213,6 +213,7 @@ SCENARIOS: dict[str, Scenario] = {
     "betraying": lambda request: steered(request, hostile_pages.mark_of(request.system) or "nothing"),
     "embroiders": reporting(checking_work.embroidered_report, checking_work.embroidered_update),
     "rewords": reporting(checking_work.reworded_report, checking_work.embroidered_update),
+    "remembers and invents": reporting(checking_work.mixed_report, checking_work.embroidered_update),
     "remembers": reporting(checking_work.unquoted_report, checking_work.embroidered_update),
     "fabricates": reporting(checking_work.fabricated_report, checking_work.fabricated_update),
     "lying": lambda request: answered(request, checking_work.lying(request.prompt)),

@@ -8,7 +8,7 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import show_passage
 from activities.reporting.tree import Block, write
 from activities.verifying import second_look
-from activities.verifying.corrections import cite_further, find_doubtful, to_plain_draft
+from activities.verifying.corrections import best_answers, cite_further, find_doubtful, to_plain_draft
 from activities.verifying.material import Answers, Material, conclude, extract_claims
 from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
 from contracts.addresses import digest
@@ -30,9 +30,9 @@ TERMS = (
 )
 SHARED = "The limit is divided among all workers, so that their total load is the same."
 OTHER_PAGE = f"# Load\n\nWorkers have a limit of 200.\n\n{SHARED}\n\n" + "The harbour is open. " * 10
-LONG = (
-    TERMS + "\n\n" + "\n\n".join(f"Paragraph {number} of the standby. " * 4 for number in range(14)) + f"\n\n{DELAY}\n"
-)
+FILLER = "\n\n".join(f"Paragraph {number} of the standby. " * 4 for number in range(28))
+END = "The end of the standby settings."
+LONG = f"{TERMS}\n\n{FILLER}\n\n{DELAY}\n\n{FILLER}\n\n{END}\n"
 FAR = LONG + "\n## Elsewhere\n\n" + "\n\n".join("Ferries leave at noon. " * 9 for _ in range(80)) + "\n"
 SOURCES = {"src-1": FAR, "src-2": OTHER_PAGE}
 
@@ -109,6 +109,7 @@ def test_of_a_long_page_the_section_is_shown_with_the_term_above() -> None:
     (section,) = [section for section in asked(APPLY).sections if section.source_id == "src-1"]
     assert "`apply_delay` (`integer`)" in section.text
     assert DELAY in section.text
+    assert section.text.endswith(END)
     assert "Ferries" not in section.text
     assert FAR[section.start : section.start + len(section.text)] == section.text
 
@@ -119,11 +120,14 @@ def test_a_passage_far_below_a_term_names_it() -> None:
 
 
 def test_a_second_look_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has no room is not shown; what surrounds the cited passages comes before whole sections."""
-    monkeypatch.setattr(second_look, "CLAIM_CHARACTERS", 4_500)
+    """What has no room is not shown: what surrounds a cited passage, from its term on, comes before the whole section."""
+    most = len(TERMS) + len(FILLER) + 2_500
+    monkeypatch.setattr(second_look, "CLAIM_CHARACTERS", most)
     shown = asked(APPLY)
-    assert sum(len(section.text) for section in shown.sections) <= 4_500 < LOOK_CHARACTERS
-    assert any(DELAY in section.text for section in shown.sections)
+    assert sum(len(section.text) for section in shown.sections) <= most < LOOK_CHARACTERS
+    (section,) = [section for section in shown.sections if DELAY in section.text]
+    assert "`apply_delay` (`integer`)" in section.text
+    assert END not in section.text
 
 
 def place_of(source_id: str, quote: str) -> QuotePlace:
@@ -193,6 +197,13 @@ def test_a_second_look_lowers_nothing_that_no_passage_contradicts(
     """What a part of the passages supported stays supported in part."""
     _, verdicts, _, _ = adopted(LOAD, first, second)
     assert verdicts == [counts]
+
+
+def test_of_two_answers_about_a_statement_the_second_look_counts() -> None:
+    """Where it cites nothing more, both are stored under the same fingerprint, in any order."""
+    first = ClaimAnswer(fingerprint="c-1", verdict=Verdict.PARTIAL)
+    second = ClaimAnswer(fingerprint="c-1", verdict=Verdict.SUPPORTED, is_second=True)
+    assert best_answers([first, second])["c-1"] == best_answers([second, first])["c-1"] == second
 
 
 def test_the_words_without_a_passage_are_data() -> None:

@@ -107,6 +107,9 @@ def state_and_draft(*, quality: str = "a publisher", **changes: object) -> tuple
     return sample, state, draft + f"{BY_MODEL} [{sample.freezing.id}]\n\nThe rest is known. [{sample.rule.id}]\n"
 
 
+LACKING = ["an age", "50 million"]
+
+
 def made(*, quality: str = "a publisher", **changes: object) -> Forms:
     """The forms of a run, two statements of which a model judged, or failed to."""
     sample, state, draft = state_and_draft(quality=quality, **changes)
@@ -114,7 +117,8 @@ def made(*, quality: str = "a publisher", **changes: object) -> Forms:
     first = render(material)
     *_, by_model, unjudged = json.loads(first.document)["claims"]
     verdicts = [
-        {"claim_id": by_model["id"], "verdict": "partial", "method": "model", "reason": "The passages say: “frozen”"},
+        {"claim_id": by_model["id"], "verdict": "partial", "method": "model", "reason": "The passages say: “frozen”"}
+        | {"lacking": LACKING},
         {"claim_id": unjudged["id"], "verdict": "unverified", "method": "none"}
         | {"reason": "The check did not get to this sentence."},
     ]
@@ -498,3 +502,11 @@ async def test_what_only_a_signature_shows_is_known(name: str) -> None:
     forms = SIGNED[name]()
     assert forms != untouched()
     assert await kinds_of(forms) == set()
+
+
+def test_a_report_names_the_words_without_a_passage() -> None:
+    """They are fields of the statement, and stand beside it in the list of doubtful statements."""
+    forms = untouched()
+    (claim,) = [claim for claim in forms.report["claims"] if claim["verdict"] == "partial"]
+    assert claim["lacking"] == LACKING
+    assert "(no passage has: an age; 50 million)" in forms.report["report"]["markdown"]

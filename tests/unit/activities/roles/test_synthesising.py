@@ -8,6 +8,7 @@ import pytest
 from activities.reporting.references import cited_evidence
 from activities.reporting.tree import write
 from activities.roles.grounding import RoleWork
+from activities.roles.prompt_rendering import render_role
 from activities.roles.report_writing import clean_text, ground_report
 from activities.roles.untrusted import label_key, label_of
 from contracts import addresses, roles
@@ -183,3 +184,11 @@ async def test_prompt_text_in_a_report_is_removed(written: str, shown: str) -> N
     assert draft.evidence_ids == [A.id]
     assert not re.search(r"(src|f|step|leaf)[-\u2011][0-9a-f]{10}|findings-|sub_queries|\(\)", text, re.IGNORECASE)
     assert any(line.startswith("names of the prompt were removed") for line in warnings)
+
+
+def test_a_finding_names_the_one_that_contradicts_it() -> None:
+    """A writer who is shown a number of others cannot tell which."""
+    first, second = FINDINGS[0], FINDINGS[1]
+    contradicted = first.with_fields(contradicts=[second.id, "f-unknown"])
+    prompt = render_role(roles.SYNTHESIZER, request(findings=[contradicted, second]), {}).prompt
+    assert "contradicted by “Rows vanish.”; contradicted by “a finding that is not shown here”)" in prompt
