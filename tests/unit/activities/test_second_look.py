@@ -123,7 +123,7 @@ def test_a_second_look_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> No
     """What has no room is not shown: what surrounds a cited passage, from its term on, comes before the whole section."""
     most = len(TERMS) + len(FILLER) + 2_500
     monkeypatch.setattr(second_look, "CLAIM_CHARACTERS", most)
-    shown = asked(APPLY)
+    shown = asked("The primary can bloat [ev-1].\n")
     assert sum(len(section.text) for section in shown.sections) <= most < LOOK_CHARACTERS
     (section,) = [section for section in shown.sections if DELAY in section.text]
     assert "`apply_delay` (`integer`)" in section.text
