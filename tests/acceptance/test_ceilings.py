@@ -71,24 +71,28 @@ async def refusal(client: Client, research_id: str, workflow: str = names.DEEP_R
 
 
 @pytest.mark.soak
-async def test_no_start_by_a_plain_client_exceeds_what_the_operator_allows(tmp_path: Path) -> None:
+def test_no_start_by_a_plain_client_exceeds_what_the_operator_allows(tmp_path: Path) -> None:
     """Without the tenant's key nobody has its ceiling; with it, four runs at once get no more than the day's money, and
     what a killed run has reserved is free for the next one.
     """
+    with benched(tmp_path) as bench:
+        asyncio.run(serve_and_attack(bench))
+
+
+async def serve_and_attack(bench: Bench) -> None:
     async with MessagesApi() as api:
-        with benched(tmp_path) as bench:
-            configuration = Path(bench.environment["RESEARCH_CONFIG"])
-            address = f'base_url = "{api.base_url}"'
-            corpus = f'[corpus.manual]\npath = "{bench.work / "manual"}"\n'
-            configuration.write_text(CONFIGURATION.replace("[models]", f"[models]\n{address}") + corpus, "utf-8")
-            bench.environment |= {"RESEARCH_TENANT_KEYS": f"lab={KEY.decode()}", "ANTHROPIC_API_KEY": "x"}
-            serving = bench.start("serve")
-            try:
-                await asyncio.to_thread(serving.wait_for, "corpus.ready")
-                await attack(bench)
-            finally:
-                serving.process.terminate()
-                await asyncio.to_thread(serving.end)
+        configuration = Path(bench.environment["RESEARCH_CONFIG"])
+        address = f'base_url = "{api.base_url}"'
+        corpus = f'[corpus.manual]\npath = "{bench.work / "manual"}"\n'
+        configuration.write_text(CONFIGURATION.replace("[models]", f"[models]\n{address}") + corpus, "utf-8")
+        bench.environment |= {"RESEARCH_TENANT_KEYS": f"lab={KEY.decode()}", "ANTHROPIC_API_KEY": "x"}
+        serving = bench.start("serve")
+        try:
+            await asyncio.to_thread(serving.wait_for, "corpus.ready")
+            await attack(bench)
+        finally:
+            serving.process.terminate()
+            await asyncio.to_thread(serving.end)
 
 
 async def attack(bench: Bench) -> None:
@@ -102,7 +106,12 @@ async def attack(bench: Bench) -> None:
 
     signed = await connect(bench, TenantSigner({"lab": KEY}))
     runs = [f"r-{number}" for number in range(4)]
-    waiting = {"query": QUESTION, "corpus": "manual", "limits": {"max_cost_usd": 2.0}, "gates": {"approve": "plan"}}
+    waiting: dict[str, Any] = {
+        "query": QUESTION,
+        "corpus": "manual",
+        "limits": {"max_cost_usd": 2.0},
+        "gates": {"approve": "plan"},
+    }
     for run in runs:
         await signed.start_workflow(names.DEEP_RESEARCH, waiting, id=run, task_queue=names.WORKFLOWS_QUEUE)
     refused: list[str] = []
@@ -126,13 +135,14 @@ async def attack(bench: Bench) -> None:
 
     await signed.get_workflow_handle(granted[0]).terminate()
     await asyncio.sleep(31)  # a run that just began counts as open
+    waiting["limits"] = {"max_cost_usd": 1.9}  # what the killed run has spent is not free again
     planned = await signed.execute_workflow(
         names.DEEP_RESEARCH_PLAN, waiting, id="plan-1", task_queue=names.WORKFLOWS_QUEUE
     )
-    handle = ResearchClient(signed).handle(planned["research_id"])
+    run_handle = ResearchClient(signed).handle(planned["research_id"])
     async with asyncio.timeout(60):
-        while not (await handle.status()).status.value.startswith("awaiting"):
+        while not (await run_handle.status()).status.value.startswith("awaiting"):
             await asyncio.sleep(0.5)
-    resolved = (await handle.session()).work.resolved
+    resolved = (await run_handle.session()).work.resolved
     assert resolved is not None
     assert resolved.tenant == "lab"
