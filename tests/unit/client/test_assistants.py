@@ -175,17 +175,14 @@ async def test_an_assistant_of_a_tenant_finds_its_runs_alone(
 ) -> None:
     """By search, as a resource, by id and by the address of a document: as if there were no others."""
     await asyncio.to_thread(stored_run, home, "# How?\n\nQuiet compressors.", "The inverter modulates its speed.")
-    for tenant, found in (("default", 1), ("ada", 0)):
-        monkeypatch.setenv("RESEARCH_TENANT", tenant)
-        async with assistant(configured) as client:
-            answer = await client.call_tool("search", {"query": "quiet compressors"})
-            assert answer.structured_content is not None
-            assert len(answer.structured_content["results"]) == found
-            assert len((await client.list_resources()).resources) == found
-            page = await client.call_tool("fetch", {"id": "research://r-1/sources/src-1"})
-            assert page.is_error is not bool(found)
-            if not found:
-                assert "there is no run 'r-1'" in await failure(client, "read_report", research_id="r-1")
+    monkeypatch.setenv("RESEARCH_TENANT", "ada")
+    async with assistant(configured) as client:
+        answer = await client.call_tool("search", {"query": "quiet compressors"})
+        assert answer.structured_content == {"results": []}
+        assert (await client.list_resources()).resources == []
+        for address in ("research://r-1/sources/src-1", "research://r-1/report.md"):
+            assert "there is no run 'r-1'" in await failure(client, "fetch", id=address)
+        assert "there is no run 'r-1'" in await failure(client, "read_report", research_id="r-1")
 
 
 async def test_a_finished_run_is_a_task_that_is_over(home: Path, configured: Path) -> None:
