@@ -303,6 +303,8 @@ class AnalyzeInput(RoleInput):
     """Descriptions of the gaps of the earlier answer that asked for `wanted`."""
     shown_before: bool = False
     """True if `wanted` was asked for by an answer to the same request, which was shown what fits it best."""
+    narrowed_before: bool = False
+    """True if that answer was shown less than this, because a limit left no room; which part is not known."""
     sections: list[int] = []
     """Numbers of sections to show, as an outline of its sources gives them; empty: what fits the sub-queries best."""
     outlined: bool = False

@@ -328,7 +328,11 @@ class _Choice:
         """Return what is shown of a source with fewer tokens: the best sections and units of those chosen."""
         fewer = replace(one, spans=[], used=0.0)
         room = tokens
-        for number, ranked in enumerate(one.sections):
+        asked = [(wanted.source_id, wanted.start) for wanted in self.request.wanted]
+        order = {place: number for number, place in enumerate(asked)}
+        # What was asked for comes in the order in which it was asked.
+        best = sorted(one.sections, key=lambda each: order.get((one.source.id, each.section.start), len(order)))
+        for number, ranked in enumerate(best):
             parts = [(max(first, ranked.section.start), min(last, ranked.section.end)) for first, last in one.spans]
             for start, end in parts:
                 if start < end:
@@ -498,7 +502,7 @@ class _Choice:
 
     def _take_wanted(self) -> None:
         """Show the sections asked for, without the parts that the answer which asked for them was shown."""
-        if self.request.shown_before:
+        if self.request.shown_before and not self.request.narrowed_before:
             self._take_best()
             self.left = float(self.request.shown_tokens)
             for one in self.candidates:

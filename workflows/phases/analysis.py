@@ -224,7 +224,8 @@ async def read_sources(
         wanted=first.wanted,
         found=[*request.found, *statements],
         found_gaps=[gap.description for gap in first.gaps],
-        shown_before=not first.narrowed,
+        shown_before=True,
+        narrowed_before=first.narrowed,
     )
     with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
         second = await run.ask(role, f"{step}/sections", more, engine)

@@ -327,6 +327,24 @@ def test_a_second_reading_shows_of_a_section_what_the_first_did_not() -> None:
     assert shown_first
     assert shown_second
     assert not shown_first & shown_second
+    (whole,) = show_sources(again.with_fields(narrowed_before=True, shown_tokens=24_000), documents)
+    assert all(f"Rule {number} " in whole.excerpt() for number in range(9)), "of a shortened one nothing counts as seen"
+
+
+def test_with_less_room_a_second_reading_shows_what_was_asked_for_first() -> None:
+    """In the order in which it was asked; of a first reading that was shortened nothing counts as seen."""
+    text = page(12, 7, f"{ANSWER} {TALK}")
+    request, documents = call(text)
+    known = numbered_sections(request, documents)
+    wanted = [known[number] for number in (10, 4, 8, 5)]
+    again = request.with_fields(wanted=wanted, shown_before=True, narrowed_before=True)
+    (one,) = show_sources(again, documents)
+    assert all(one.text[part.start : part.end].strip() in one.excerpt() for part in wanted)
+    less = one.narrow(0.5 * token_size(one.excerpt()))
+    shown_parts = [number for number in (10, 4, 8, 5) if less.text[known[number].start :][:12] in less.excerpt()]
+    assert shown_parts
+    assert shown_parts == [10, 4, 8, 5][: len(shown_parts)]
+    assert len(shown_parts) < 4
 
 
 @given(
