@@ -327,8 +327,10 @@ def test_a_second_reading_shows_of_a_section_what_the_first_did_not() -> None:
     assert shown_first
     assert shown_second
     assert not shown_first & shown_second
-    (whole,) = show_sources(again.with_fields(narrowed_before=True, shown_tokens=24_000), documents)
-    assert all(f"Rule {number} " in whole.excerpt() for number in range(9)), "of a shortened one nothing counts as seen"
+    (alike,) = show_sources(again.with_fields(narrowed_before=True), documents)
+    assert any(f"Rule {number} " in alike.excerpt() for number in shown_first), (
+        "of a shortened one nothing counts as seen"
+    )
 
 
 def test_with_less_room_a_second_reading_shows_what_was_asked_for_first() -> None:
