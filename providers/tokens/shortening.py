@@ -53,15 +53,19 @@ def _beginning(text: str) -> str:
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the lines of a text, and the sentences of a long line; a sentence that is too long is cut at a space."""
-    offset = 0
-    for line in text.splitlines(keepends=True):
+    for start, end in sentences_between(text, 0, len(text)):
+        yield from cut_pieces(text, start, end, MAX_PIECE_CHARACTERS)
+
+
+def sentences_between(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the lines of a part of a text, and the sentences of a long line, as offsets in the whole text."""
+    for line in text[start:end].splitlines(keepends=True):
         if len(line) > MAX_PIECE_CHARACTERS:
             spans = sentence_spans(line)
         else:
             spans = [(0, len(line))]
-        for start, end in spans:
-            yield from cut_pieces(text, offset + start, offset + end, MAX_PIECE_CHARACTERS)
-        offset += len(line)
+        yield from ((start + first, start + last) for first, last in spans)
+        start += len(line)
 
 
 @lru_cache(maxsize=128)  # for the levels of the texts of a call

@@ -31,7 +31,7 @@ from providers.tokens.sections import (
     sections_of,
     units_of,
 )
-from providers.tokens.shortening import cut_pieces
+from providers.tokens.shortening import cut_pieces, sentences_between
 
 MAX_WHOLE_TOKENS: Final = 12_000
 """A page up to this size is shown whole: the manual pages that answered a question best have 5,000 to 11,000."""
@@ -47,6 +47,9 @@ MIN_LISTED_CHARACTERS: Final = 200  # of a hidden section; a shorter one is show
 MAX_OUTLINE_LINES: Final = 40  # hidden sections named for each source: the best ones, in order
 BESIDE_TOKENS: Final = 4_000
 """Of pages whose sections were named for a gap, beside these."""
+WANTED_TOKENS: Final = 600
+"""Of a page whose sections were asked for, however little room there is: the frame of such a call has ten times as
+much, and the end of a sentence answers nothing. A section of a manual has 400 on average."""
 REPEATED_TOKENS: Final = 2_000
 """Of a source that an earlier analysis read for other questions: the sections that fit the new ones best."""
 WHOLE_FLOOR: Final = 0.5
@@ -116,6 +119,8 @@ class ShownSource:
     hidden: tuple[HiddenSection, ...]
     narrow: Callable[[float], "ShownSource"] = field(compare=False, repr=False)
     """Returns the best of the shown parts, with at most so many estimated tokens."""
+    least_tokens: float = 0.0
+    """It is never narrowed further, unless it is dropped."""
 
     @property
     def characters(self) -> int:
@@ -126,7 +131,10 @@ class ShownSource:
         """Return what is shown of the source at a level of its item; nothing if it is dropped."""
         if level is Level.FULL:
             return self
-        return self.narrow(RATIOS[level] * token_size(self.excerpt()))
+        if level is Level.DROPPED:
+            return self.narrow(0.0)
+        size = token_size(self.excerpt())
+        return self.narrow(max(RATIOS[level] * size, min(size, self.least_tokens)))
 
     def excerpt(self) -> str:
         """Return the shown parts; a line with the headings above marks each omission."""
@@ -316,7 +324,8 @@ class _Choice:
             )
             for part in self._hidden(one)
         )
-        return ShownSource(one.source, one.text, tuple(one.spans), hidden, partial(self._narrowed, one))
+        least = WANTED_TOKENS if self.request.wanted else 0.0
+        return ShownSource(one.source, one.text, tuple(one.spans), hidden, partial(self._narrowed, one), least)
 
     @cached_property
     def _numbers(self) -> dict[tuple[str, int], int]:
@@ -604,7 +613,10 @@ class _Choice:
         size = min(limit, int(room * MIN_CHARACTERS_PER_TOKEN))
         if not taken and not one.spans and size >= MIN_PART_CHARACTERS:
             unit = units[best[0]]
-            parts = [SectionUnit(*part, unit.blocks) for part in cut_pieces(one.text, unit.start, unit.end, size)]
+            # A part that begins within a sentence may say the opposite: "not" stands before it.
+            whole = [part for part in sentences_between(one.text, unit.start, unit.end) if part[1] - part[0] <= size]
+            pieces = whole or cut_pieces(one.text, unit.start, unit.end, size)
+            parts = [SectionUnit(*part, unit.blocks) for part in pieces]
             chosen = max(parts, key=lambda part: self._unit_score(one, part))
             self._take(one, chosen.start, chosen.end)
 

@@ -122,4 +122,4 @@ def test_commands_import_what_does_the_work_only_when_they_do_it() -> None:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module == "workers.composition":
                 importers.add(path.stem)
-    assert importers == {"doctor"}
+    assert importers == {"doctor", "trials"}

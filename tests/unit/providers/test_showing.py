@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.evidence import SectionHint, SectionRef
 from contracts.roles import AnalyzeInput
+from contracts.tokens import Level
 from providers.extractive.blocks import blocks_of
 from providers.extractive.ranking import Ranking, SourceWords
 from providers.tokens.sections import sections_of, units_of
@@ -347,6 +348,37 @@ def test_with_less_room_a_second_reading_shows_what_was_asked_for_first() -> Non
     assert shown_parts
     assert shown_parts == [10, 4, 8, 5][: len(shown_parts)]
     assert len(shown_parts) < 4
+
+
+PLANNING = (
+    "Primary and standby should be as alike as possible, at least for the database server. "
+    "Paths of table spaces are passed on as they are, so both need the same mounts. "
+    "It is not very likely that rows are frozen alike by vacuum where transaction releases differ, as wraparound shows. "
+    "Hardware may differ, but one kind of it is easier to maintain over the lifetime of the application."
+)
+
+
+def test_a_section_that_was_asked_for_is_shown_whole_though_a_call_has_little_room() -> None:
+    """The frame of such a call is many times as long, and the end of a sentence answers nothing."""
+    text = page(60, 7) + f"\n\n## Planning\n\n{PLANNING}\n"
+    request, documents = call(text)
+    numbers = numbered_sections(request, documents)
+    (wanted,) = [part for part in numbers.values() if text[part.start : part.end].startswith("## Planning")]
+    (one,) = show_sources(request.with_fields(wanted=[wanted]), documents)
+    for level in (Level.COMPRESSED, Level.TRUNCATED):
+        assert PLANNING in one.at(level).excerpt()
+    assert one.at(Level.DROPPED).excerpt() == ""
+
+
+def test_a_part_of_a_paragraph_begins_where_a_sentence_does() -> None:
+    """A part that begins within one may say the opposite of it."""
+    text = page(60, 7) + f"\n\n## Planning\n\n{PLANNING}\n"
+    request, documents = call(text)
+    numbers = numbered_sections(request, documents)
+    (wanted,) = [part for part in numbers.values() if text[part.start : part.end].startswith("## Planning")]
+    (one,) = show_sources(request.with_fields(wanted=[wanted]), documents)
+    (line,) = [part for part in one.narrow(85).excerpt().splitlines() if part and not part.startswith("[…]")]
+    assert line.startswith("It is not very likely that rows are frozen alike")
 
 
 @given(
