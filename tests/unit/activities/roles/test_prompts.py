@@ -364,6 +364,25 @@ def test_what_the_answer_cannot_do_without_is_shortened_last() -> None:
     assert second.priority > third.priority
 
 
+class WithoutContent(roles.AnalyzeInput):
+    """A request that names a field without which no answer is valid, and one that may be missing."""
+
+    @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        return ("content", "confidence")
+
+
+def test_a_field_without_which_no_answer_is_valid_stays_in_the_example() -> None:
+    """A request cannot take it out; other fields that it names are gone."""
+    request = WithoutContent(**dict(analyze_input([source(reference(TEXT))])))
+    task = task_of(roles.ANALYZER, request, {reference(TEXT).hash: TEXT})
+    example = re.search(r"^\{.*\}$", task.system, re.MULTILINE)
+    assert example is not None
+    [finding, *_] = json.loads(example[0])["findings"]
+    assert "content" in finding
+    assert "confidence" not in finding
+
+
 def test_with_one_voice_confidence_is_neither_asked_for_nor_shown() -> None:
     """Where all sources are of one collection, no scale is shown to the writer and none is asked of the analyzer."""
     one = roles.WriteInput(**common(**WRITING))
