@@ -202,6 +202,15 @@ def divide_shares(left: AgentShare, number: int) -> list[AgentShare]:
     ]
 
 
+def with_part(share: AgentShare, part: AgentShare) -> AgentShare:
+    """Return a share with its part of what others gave back; sources and searches stay as they were divided."""
+    return share.with_fields(
+        model_calls=None if share.model_calls is None else share.model_calls + (part.model_calls or 0),
+        tokens=None if share.tokens is None else share.tokens + (part.tokens or 0),
+        cost_usd=None if share.cost_usd is None else share.cost_usd + (part.cost_usd or 0.0),
+    )
+
+
 def agents_at_once(left: AgentShare, reading: Usage, usd: float | None, number: int) -> int:
     """Return how many of a number of agents can work at once, so that each can have a call that reads and its turns.
 

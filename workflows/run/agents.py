@@ -16,7 +16,7 @@ from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, StopReason
-from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent
+from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent, with_part
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.checkpoints import Checkpoints
@@ -33,6 +33,8 @@ GRACE_SECONDS: Final = 3.0
 """Grace period for agents to return partial results when their run must end."""
 MIN_GRACE_SECONDS: Final = 0.5
 """Shortest grace period for agents of agents, at any level."""
+FINDINGS_OF_AGENT: Final = 15
+"""Findings that an agent likely brings, for which room in the report is reserved: 7 agents of a real run had 174."""
 MAX_TASK_CHARACTERS: Final = 150
 """Characters of a task, or of a call's subject, shown in a run's log."""
 
@@ -56,6 +58,8 @@ class Agents:
         """Number of each agent among those started together, from 0."""
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
         """Calls in flight by agent, awaited or not."""
+        self._shared_at = 0
+        """Number of ended reservations when shares were fixed last."""
 
     @property
     def under_way(self) -> bool:
@@ -150,6 +154,7 @@ class Agents:
         run = self._run
         async with turns:
             self._share_out([agent], 1)
+            self._top_up(agent)
             record = self._find(agent)
             share = record.share or AgentShare()
             if run.contains_canary(record.task.text):
@@ -258,41 +263,70 @@ class Agents:
         """Fix the shares of agents without reserving them; new agents divide the rest of the budget.
 
         Where that is too little for all of them, the others get theirs when one of the first is done, from what it has
-        left. Returns how many may work at once.
+        left; an agent that waits for its turn also gets a part of that. Returns how many may work at once.
         """
         fresh = [agent for agent in todo if self._find(agent).share is None]
         if not fresh:
             return at_once
+        waiting = [agent for agent in self._waiting() if self._find(agent).share is None]
+        left = self._left(todo)
+        # What is left is not the first one's alone: those that still wait for a share get as much.
+        count = self._count_at_once(left, len({*fresh, *waiting}))
+        for agent, share in zip(fresh, divide_shares(left, count), strict=False):
+            self._replace(self._find(agent).with_fields(share=share))
+        self._shared_at = self._budget.reservations.changes
+        if count >= len(fresh):
+            return at_once
+        return min(at_once, count)
+
+    def _top_up(self, agent: str) -> None:
+        """Add to the share of an agent that starts its part of what agents before it gave back; the rest waits too."""
+        record = self._find(agent)
+        share = record.share
+        if share is None or record.starts or self._budget.reservations.changes == self._shared_at:
+            return
+        waiting = self._waiting()
+        part = divide_shares(self._left(waiting), len(waiting))[0]
+        self._replace(record.with_fields(share=with_part(share, part)))
+
+    def _waiting(self) -> list[str]:
+        """Return the agents that have not started and whose turn is still to come."""
+        records = self._run.state.work.agents
+        return [record.task.id for record in records if record.status is AgentStatus.QUEUED and not record.starts]
+
+    def _left(self, todo: Sequence[str]) -> AgentShare:
+        """Return what is left for agents, beside the shares of those to do and what a report of all findings needs."""
         run = self._run
-        limits = self._run.resolved.limits
-        used = self._run.state.accounts.usage
+        limits = run.resolved.limits
+        used = run.state.accounts.usage
         taken = [share for agent in todo if (share := self._find(agent).share)]
         protected = sum(self._find(agent).task.protects for agent in todo)
-        reserved = sum(map(_reservation, taken), self._budget.reservations.total + self._budget.reserved_for_report())
+        at_work = [record.task.id for record in run.state.work.agents if record.status is AgentStatus.RUNNING]
+        expected = FINDINGS_OF_AGENT * len({*todo, *self._waiting(), *at_work})
+        report = self._budget.reserved_for_report(expected)
+        reserved = sum(map(_reservation, taken), self._budget.reservations.total + report)
         cost = limits.max_cost_usd
         tokens = _remaining(limits.max_tokens, used.tokens + reserved.tokens)
         of_share = self._budget.tokens_left(TokenShare.ANALYSIS, self._budget.reservations.total_tokens)
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
-        left = AgentShare(
+        return AgentShare(
             sources=max(0, sources_left(run.state, limits) - protected - sum(share.sources for share in taken)),
             model_calls=_remaining(limits.max_model_calls, used.model_calls + reserved.calls),
             tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - reserved.cost_usd),
             searches=_remaining(limits.max_searches, used.searches + self._searches_shared_out()),
         )
-        count = len(fresh)
-        if run.resolved.engine is EngineKind.MODEL:
-            reader, size = self._budget.likely_reading()
-            usd = None
-            if reader is not None:
-                usd = size.max_usd(self._budget.price(reader))
-            count = agents_at_once(left, size, usd, len(fresh))
-        for agent, share in zip(fresh, divide_shares(left, count), strict=False):
-            self._replace(self._find(agent).with_fields(share=share))
-        if count == len(fresh):
-            return at_once
-        return min(at_once, count)
+
+    def _count_at_once(self, left: AgentShare, number: int) -> int:
+        """Return among how many of a number of agents the rest is divided, so that each can read."""
+        if self._run.resolved.engine is not EngineKind.MODEL:
+            return number
+        reader, size = self._budget.likely_reading()
+        usd = None
+        if reader is not None:
+            usd = size.max_usd(self._budget.price(reader))
+        return agents_at_once(left, size, usd, number)
 
     def _searches_shared_out(self) -> int:
         """Return the searches that agents at work may still make."""

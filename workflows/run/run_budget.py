@@ -22,6 +22,7 @@ from contracts.call_sizes import (
     worst_call,
 )
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
+from contracts.orchestrator_roles import AGENT
 from contracts.outcome import Usage
 from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import ARRANGER, REPORTER
@@ -50,6 +51,11 @@ BRIEF_PART: Final = 0.6
 """Of the likely output of a call: what is brief enough to show all of its content."""
 READING_PART: Final = 0.5
 """Of a likely call that reads sources: what a call that chooses them leaves for it."""
+AGENT_READING_PART: Final = 0.8
+"""That part for a turn of an agent. Half of it is less than a prompt that shows a page and its schema needs at all: of
+seven agents of a real run three paid a last turn for pages that could not be read then."""
+USEFUL_PART: Final = 0.5
+"""Of the output that is expected of an agent's reading: with less room, it is not made."""
 
 
 class CallRefused(Interrupted):
@@ -163,6 +169,11 @@ class RunBudget:
             )
             run.inbox.check_interruption()
 
+    @property
+    def _is_agent(self) -> bool:
+        """Return true for an agent's own budget, which is its share of its run's."""
+        return self._run.state.work.task is not None
+
     def _fits_twice(self, role: RoleSpec[Any, Any], size: Usage, reserve: Reservation) -> bool:
         """Return whether a call of this size fits beside those in flight, and leaves room for another one like it."""
         wanted = reservation(size, self.price(role))
@@ -190,7 +201,9 @@ class RunBudget:
             part = whole  # rather a briefer answer than less to read
         else:
             part = part_that_fits(likely, tokens, cost, price, whole_input=False)
-        return [] if part is None else [part]
+        # An agent whose share leaves room for a finding or two ends, and another agent gets what is left.
+        useful = USEFUL_PART * role.expected_output_tokens if self._is_agent and role.name == ANALYZER.name else 0
+        return [] if part is None or part.output_tokens < useful else [part]
 
     def _refusal(
         self,
@@ -224,8 +237,11 @@ class RunBudget:
         taken = Counter(usage_by_share(state.accounts.usage_by_role)) + Counter(reserved)
         return tokens_left(share, limit, taken, written=state.evidence.draft is not None)
 
-    def reserved_for_report(self) -> Reservation:
-        """Return the reservation that only the report and its checks may use; none for an agent that writes none."""
+    def reserved_for_report(self, expected: int = 0) -> Reservation:
+        """Return the reservation that only the report and its checks may use; none for an agent that writes none.
+
+        `expected` is a number of findings still to come, beyond those of an analysis in flight.
+        """
         resolved = self._run.resolved
         state = self._run.state
         if state.work.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
@@ -234,6 +250,7 @@ class RunBudget:
         findings = len(state.evidence.findings) + FINDINGS_PER_SUB_QUERY
         if not state.evidence.findings:
             findings = FINDINGS_PER_SUB_QUERY * (len(state.work.plan.sub_queries) or resolved.limits.max_sub_queries)
+        findings = max(findings, len(state.evidence.findings) + expected)
         sizes = state.accounts.call_sizes
         if declaration(resolved.strategy).live_report:
             updates = likely_updates(sizes, resolved.reasoning_tokens, len(state.work.plan.outline))
@@ -259,12 +276,12 @@ class RunBudget:
         Nothing for other roles.
         """
         reader, size = self.likely_reading()
-        is_asked = _chooses_reading(role) or role.name == REVIEWER.name
+        is_asked = _chooses_reading(role) or role.name in (REVIEWER.name, AGENT.name)
         if not is_asked or reader is None or reader.name not in self._run.state.accounts.call_sizes:
             return NOTHING
+        share = AGENT_READING_PART if self._is_agent else READING_PART
         least = Usage(
-            input_tokens=math.ceil(size.input_tokens * READING_PART),
-            output_tokens=math.ceil(size.output_tokens * READING_PART),
+            input_tokens=math.ceil(size.input_tokens * share), output_tokens=math.ceil(size.output_tokens * share)
         )
         return reservation(least, self.price(reader))
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 from contracts.addresses import sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS, LostWork
 from contracts.evidence import Candidate, DocumentRef
-from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, WorkInput
+from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, OpenArguments, WorkInput
 from contracts.outcome import Pause, Progress
 from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
 from contracts.roles import AnalyzerResult, ProposedGap
@@ -69,6 +69,8 @@ class AgentPosition(ReadingPosition):
     """True if the previous turn was a thought."""
     silent_turns: int = 0
     """Consecutive turns without a call."""
+    wanted: list[OpenArguments] = []
+    """Pages that the current turn has read; empty once it is carried out."""
     open_questions: list[str] | None = None
     """Questions reported as open by the agent; None if it did not report."""
     finished: str = ""
@@ -111,7 +113,10 @@ class AgentStrategy(ScopedStrategy):
             # The agent's open questions replace gaps from the analyses of its pages.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.evidence.gaps = []
-            state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
+        else:
+            # What it had asked of pages when its share ended is not to be lost with it.
+            drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in _unread_wishes(state)]
+        state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
         reason_given = ""
         if position.finished and position.open_questions is None:
             reason_given = f" ({position.finished})"
@@ -119,6 +124,19 @@ class AgentStrategy(ScopedStrategy):
         if state.evidence.findings:
             headline = state.evidence.findings[0].statement
         return f"{_summary(state)}{reason_given}: {headline}"[:SUMMARY_CHARACTERS]
+
+
+def _unread_wishes(state: ResearchState) -> list[str]:
+    """Return the questions for which an interrupted turn asked for pages that were not read for them."""
+    position = AgentPosition.read(state)
+    wishes = []
+    for wanted in position.wanted:
+        page = OpenedPage.asked_for(wanted)
+        reading = page.reading(state)
+        is_read = reading is not None and reading.purpose in position.purposes.get(reading.source_id, [])
+        if page.focus and not is_read:
+            wishes.append(page.focus)
+    return list(dict.fromkeys(wishes))
 
 
 def _summary(state: ResearchState) -> str:
@@ -188,11 +206,13 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     known_ids = {node.id for node in run.state.work.plan.sub_queries}
     nodes = {node.id: node for node in subjects.values() if isinstance(node, PlanNode) and node.id not in known_ids}
     pages = [page for page in subjects.values() if isinstance(page, OpenedPage)]
+    position.wanted = [OPEN_PAGE.read(call) for call in calls if isinstance(subjects.get(call.id), OpenedPage)]
     new = list(dict.fromkeys(page.number for page in pages if page.number not in position.opened))
     known = {finding.id for finding in run.state.evidence.findings}
     searched = await search_and_open(run, position, list(nodes.values()), new)
     _count_as_analyzed(run.state, searched)
     results = await analyze_pages(run, pages=pages)
+    position.wanted = []
     for call in calls:
         subject = subjects.get(call.id)
         is_error = True
@@ -224,6 +244,11 @@ class OpenedPage:
     number: int
     focus: str = ""
     section: int = 0
+
+    @classmethod
+    def asked_for(cls, arguments: OpenArguments) -> "OpenedPage":
+        """Return the page that a call asks for."""
+        return cls(arguments.index, " ".join(arguments.focus.split()), arguments.section or 0)
 
     def reading(self, state: ResearchState) -> PageReading | None:
         """Return the reading of its source; None if it could not be read."""
@@ -257,8 +282,7 @@ def _subjects(
             else:
                 subjects[call.id] = "no search is left: open pages that were found, or report"
         elif call.name == OPEN_PAGE.name:
-            arguments = OPEN_PAGE.read(call)
-            page = OpenedPage(arguments.index, " ".join(arguments.focus.split()), arguments.section or 0)
+            page = OpenedPage.asked_for(OPEN_PAGE.read(call))
             asked = [subject for subject in subjects.values() if isinstance(subject, OpenedPage)]
             is_new = page.number not in [*position.opened, *(each.number for each in asked)]
             subjects[call.id] = _page_problem(run, position, page, asked, pages if is_new else None) or page

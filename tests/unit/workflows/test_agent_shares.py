@@ -1,0 +1,117 @@
+"""The money of agents: equal shares, what goes back, what stays for the report, and the calls that a share is worth."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contracts.agents import AgentTask
+from contracts.call_sizes import CallSizes
+from contracts.evidence import Candidate
+from contracts.orchestrator_roles import AGENT, OpenArguments, WorkInput
+from contracts.outcome import Usage
+from contracts.plan import PlanNode
+from contracts.resolved import ModelPrice
+from contracts.roles import ANALYZER, AnalyzeInput
+from contracts.state import ResearchState
+from tests.fakes.states import EMPTY_REF, hit, source
+from tests.fakes.world import World, begin
+from tests.toy.party import party_declared
+from workflows.run.agents import FINDINGS_OF_AGENT
+from workflows.run.budget import NOTHING
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.run.run_budget import CallRefused, Measured
+from workflows.strategies.orchestrator.agent_strategy import AgentPosition, AgentStrategy
+
+PRICES = dict.fromkeys(("simple", "analytical", "complex"), ModelPrice(input=3.0, output=15.0))
+TASKS = [AgentTask(id=f"agent-{number}", text=f"task {number} of vacuum", strategy="errand") for number in (1, 2, 3)]
+READINGS = {ANALYZER.name: CallSizes(calls=5, input_share=0.3, output_share=0.8, input_tokens=8_000)}
+"""As seven agents of a real run read: 8,000 tokens in, 2,400 out."""
+
+
+@pytest.fixture(autouse=True)
+def _declared() -> Iterator[None]:
+    with party_declared():
+        yield
+
+
+def limit(state: ResearchState, **limits: Any) -> None:
+    own = state.resolution.limits.with_fields(**limits)
+    state.work.resolved = state.resolution.with_fields(limits=own, model_prices=PRICES)
+
+
+async def run_of(folder: Path, *, task: AgentTask | None = None, **limits: Any) -> ResearchRun:
+    world = World(folder)
+    state = await begin(world, strategy="party")
+    limit(state, **limits)
+    if task is not None:
+        state.work.task = task
+        state.work.resolved = state.resolution.with_fields(strategy="agent")
+    return ResearchRun(state, Inbox(), world.host())
+
+
+async def test_agents_that_wait_get_a_part_of_what_others_gave_back(tmp_path: Path) -> None:
+    """Three divide 30 calls; the first used none of its 10, so half of them go to each of the two that waited."""
+    run = await run_of(tmp_path, max_model_calls=30)
+    free = 30 - run.budget.reserved_for_report(3 * FINDINGS_OF_AGENT).calls
+    await run.spawn(TASKS, 1)
+    calls = [record.share.model_calls for record in run.state.work.agents if record.share]
+    assert [calls[0], calls[-1]] == [-(-free // 3), free]
+    assert calls[0] < calls[1] < calls[2]
+
+
+async def test_agents_leave_what_the_report_of_their_findings_needs(tmp_path: Path) -> None:
+    """What is divided among three agents is less by the report and the checks of what they likely bring."""
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    of_one, of_all = (run.budget.reserved_for_report(number).cost_usd for number in (0, 3 * FINDINGS_OF_AGENT))
+    await run.spawn(TASKS, 3)
+    shares = [record.share.cost_usd or 0.0 for record in run.state.work.agents if record.share]
+    assert of_all > of_one
+    assert sum(shares) == pytest.approx(2.0 - of_all)
+    assert max(shares) == pytest.approx(min(shares))
+
+
+@pytest.mark.parametrize(("usd", "is_made"), [(0.050, True), (0.040, False)])
+async def test_a_reading_with_room_for_a_finding_or_two_is_not_made(tmp_path: Path, usd: float, is_made: bool) -> None:
+    """A prompt of 7,000 tokens leaves 1,500 tokens of output or more of an agent's share, or the agent ends."""
+    run = await run_of(tmp_path, task=TASKS[0], max_cost_usd=usd)
+    run.state.accounts.call_sizes = READINGS
+    least = Measured(7_000, is_least=True)
+    request = AnalyzeInput(sub_query=PlanNode(id="agent-1", text="task"), sub_queries=[], sources=[])
+    if is_made:
+        granted = await run.budget.reserve(ANALYZER, request, least, 0)
+        assert granted.size.output_tokens >= ANALYZER.expected_output_tokens / 2
+    else:
+        with pytest.raises(CallRefused):
+            await run.budget.reserve(ANALYZER, request, least, 0)
+
+
+@pytest.mark.parametrize(("usd", "is_made"), [(0.10, True), (0.055, False)])
+async def test_no_turn_is_paid_for_pages_that_cannot_be_read_then(tmp_path: Path, usd: float, is_made: bool) -> None:
+    """A turn of an agent leaves four fifths of a likely reading: with less, it ends with the notes that it has."""
+    run = await run_of(tmp_path, task=TASKS[0], max_cost_usd=usd)
+    run.state.accounts.call_sizes = READINGS
+    call = run.budget.reserve(AGENT, WorkInput(), Measured(5_000, is_least=False), 0)
+    if is_made:
+        assert (await call).reservation != NOTHING
+    else:
+        with pytest.raises(CallRefused):
+            await call
+
+
+async def test_what_an_agent_had_asked_of_pages_when_its_share_ended_stays_open(tmp_path: Path) -> None:
+    """The purposes of an interrupted turn that no reading served are gaps of the agent, and served ones are none."""
+    run = await run_of(tmp_path, task=TASKS[0])
+    state = run.state
+    state.evidence.candidates = [Candidate(sub_query_id="sq-1", hit=hit("https://manual.example", 1))]
+    page = source("https://manual.example", text=EMPTY_REF, analyzed=True)
+    state.evidence.sources = {page.id: page}
+    read, unread = "which tables are vacuumed", "which types are not supported"
+    position = AgentPosition.of(state)
+    position.wanted = [OpenArguments(index=1, focus=read), OpenArguments(index=1, focus=unread, section=5)]
+    position.purposes = {page.id: ["0 which tables are vacuumed"]}
+    await AgentStrategy().conclude(run)
+    assert [gap.description for gap in state.evidence.gaps] == [unread]
+    assert state.accounts.usage == Usage()
