@@ -77,6 +77,8 @@ class Ledger(Contract):
 
     queries: list[QueryRecord] = []
     pages: list[Source] = []
+    notes: dict[str, list[str]] = {}
+    """By id of a page: what models found in it, so that another reading adds to that."""
 
 
 class NodeEnd(StrEnum):
@@ -158,6 +160,8 @@ class AgentRecord(Contract):
     known_queries: int = 0
     """Length of the run's query list when the task was assigned; that prefix is the agent's ledger."""
     known_sources: int = 0
+    known_findings: int = 0
+    """Likewise the number of findings, of which the agent is shown those on pages that it opens."""
     started_at: str = ""
     ended_at: str = ""
     result: TaskResult | None = None

@@ -20,7 +20,7 @@ from contracts.texts import plural, shorten
 from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import findings_of_page, notes_on, reading_input
+from workflows.phases.role_inputs import MAX_NOTES_SHOWN, findings_of_page, notes_on, reading_input
 from workflows.rules.duplicates import Identities
 from workflows.rules.sub_queries import normalized_query
 from workflows.run.host import ended_calls, run_parallel
@@ -235,7 +235,7 @@ def _reading_input(
         max_findings=limit,
         sections=list(dict.fromkeys(reading.section for reading in group if reading.section)),
         outlined=True,
-        found=notes_on(run.state.evidence.findings, [source.id]),
+        found=[*known_notes(run.state, source), *notes_on(run.state.evidence.findings, [source.id])][-MAX_NOTES_SHOWN:],
     )
 
 
@@ -311,14 +311,31 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
         return ["no model could read it for this: have it read again, or open another page."]
     made = {finding.id for finding in result.findings}
     lines = list_notes(state, source, made - set(known))
-    if not lines and result.findings:
+    if not lines and known_notes(state, source):
+        lines = ["nothing beyond what was found in it before."]
+    elif not lines and result.findings:
         lines = ["nothing new: its notes stand above."]
     elif not lines and any(source.id in finding.source_ids for finding in state.evidence.findings):
         lines = ["nothing beyond its notes above."]
     elif not lines:
         lines = [NOTHING_IN_PARTS if result.outline else NOTHING_IN_PAGE]
     lines += [f"left open by this page: {gap.description}" for gap in result.gaps]
-    return lines
+    return [*lines, *_list_earlier(state, source)]
+
+
+def _list_earlier(state: ResearchState, source: Source) -> list[str]:
+    """Return the lines of what other agents had found in a page, which is in the report without this one."""
+    own = {finding.statement for finding in state.evidence.findings}
+    earlier = [statement for statement in known_notes(state, source) if statement not in own]
+    if not earlier:
+        return []
+    head = "found in it before and in the report already, so not among your notes:"
+    return [head, *(f"({number}) {statement}" for number, statement in enumerate(earlier, start=1))]
+
+
+def known_notes(state: ResearchState, source: Source) -> list[str]:
+    """Return what other agents of the run had found in a page before this one was started."""
+    return state.evidence.ledger.notes.get(source.id, [])
 
 
 def list_unread(state: ResearchState, result: AnalyzerResult | None) -> list[str]:

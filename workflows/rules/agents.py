@@ -53,6 +53,8 @@ REPORT_SHARE: Final = 0.2
 """Largest share of an agent's time for its report, if its run has little time left."""
 MAX_KNOWN: Final = 100
 """Limit of queries, and of pages, in a ledger; older ones may still be cache hits."""
+MAX_NOTES_OF_PAGE: Final = 30
+"""Limit of notes on one page in a ledger, the newest: as many as a reader of the page is shown."""
 MAX_NOTES: Final = 10
 """Notes of one agent that are merged into its run's state."""
 
@@ -231,8 +233,14 @@ def build_ledger(state: ResearchState, record: AgentRecord) -> Ledger:
     own = list(state.evidence.sources.values())[: record.known_sources]
     known = {source.id: source for source in (*state.evidence.ledger.pages, *own)}.values()
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
+    found = [finding for finding in state.evidence.findings[: record.known_findings] if not finding.by_rules]
+    notes = {page.id: [*state.evidence.ledger.notes.get(page.id, ())] for page in pages[-MAX_KNOWN:]}
+    for finding in found:
+        for source in notes.keys() & set(finding.source_ids):
+            notes[source].append(finding.statement)
     return Ledger(
         queries=queries[-MAX_KNOWN:],
+        notes={page: statements[-MAX_NOTES_OF_PAGE:] for page, statements in notes.items() if statements},
         pages=[page.with_fields(sub_query_ids=[], rank=1, iteration=1, analyzed=False) for page in pages[-MAX_KNOWN:]],
     )
 

@@ -250,8 +250,13 @@ class Agents:
             node = PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=state.scope, needs_search=False)
             state.work.plan = state.work.plan.with_nodes(node)
         if all(record.task.id != task.id for record in state.work.agents):
-            known = {"known_queries": len(state.evidence.query_ledger), "known_sources": len(state.evidence.sources)}
-            state.work.agents = [*state.work.agents, AgentRecord(task=task, **known)]
+            record = AgentRecord(
+                task=task,
+                known_queries=len(state.evidence.query_ledger),
+                known_sources=len(state.evidence.sources),
+                known_findings=len(state.evidence.findings),
+            )
+            state.work.agents = [*state.work.agents, record]
 
     def _replace(self, changed: AgentRecord) -> None:
         """Put a changed record in the place of the one of the same agent."""

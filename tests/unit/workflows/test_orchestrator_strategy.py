@@ -208,6 +208,31 @@ async def test_a_page_is_read_for_a_purpose_and_again_for_another(
     assert trial.state.counts().sources == 1
 
 
+async def test_a_page_that_an_earlier_agent_has_read_is_read_for_what_is_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reader and agent of a later turn are shown what was found in a page that is opened; of no other page (S3-009)."""
+    usual = model_work.analysis
+
+    def adds_nothing(prompt: str, **more: bool) -> dict[str, Any]:
+        return {"findings": [], "gaps": []} if "earlier readings made" in prompt else usual(prompt, **more)
+
+    monkeypatch.setattr(model_work, "analysis", adds_nothing)
+    works(monkeypatch, "agent", plays([("search", {"query": "engine"})], [("open_page", {"index": 1})], REPORT))
+    first, second = ([("research_agent", {"task": task})] for task in TASKS[:2])
+    works(monkeypatch, "orchestrator", plays(first, [THOUGHT], second, [THOUGHT], REPORT))
+    corpus = MemoryCorpus({"short.md": "# Short engine\n\nThe engine has tables that must be vacuumed often.\n"})
+    async with trial_of(tmp_path, "orchestrator", "model", depth="medium", corpus=corpus) as trial:
+        await trial.conduct()
+    found = trial.state.evidence.findings[0].statement
+    prompts = [unmarked(request.prompt) for request in trial.api.requests if request.role == "analyzer"]
+    assert [f"1. {found}" in prompt for prompt in prompts] == [False, True]
+    shown = [answered(body)[-1] for body in requests_of(trial.api, "agent") if len(answered(body)) == 2]
+    assert [f"(1) {found}" in text for text in shown] == [False, True]
+    openings = [opening_of(body) for body in requests_of(trial.api, "agent")]
+    assert not any(found in opening for opening in openings)
+
+
 async def test_no_page_is_described_beyond_what_was_read_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page speaks about the task nowhere only if all of it was shown; what it leaves open comes back with it."""
     gap = {"description": "Whether part 9 can be mended", "suggested_queries": [], "priority": 1, "kind": "question"}
