@@ -9,6 +9,7 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, one_line, take_first
+from contracts.resolved import CorpusSnapshot
 from contracts.roles import BriefedInput, ClarifyInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
@@ -144,6 +145,9 @@ class OrchestrateInput(ToolTurnInput):
 
     approach: str = ""
     steps: list[str] = []
+    corpus: CorpusSnapshot | None = None
+    web: bool = False
+    """True if the web is searched."""
     at_once: int = 3
     cycles: int = 7
     """Number of turns in which it may start agents."""
@@ -164,6 +168,8 @@ class WorkInput(ToolTurnInput):
     reasons: bool = False
     hits: list[str] = []
     """In the opening: what the searches that came with the task found, line by line."""
+    searches_waiting: list[str] = []
+    """In the opening: searches that came with the task and were not made."""
     found: list[tuple[int, int]] = []
     """Number and rank of each page not opened yet. This and the fields below are for the scripted fallback."""
     searches: int = 0

@@ -17,6 +17,7 @@ from contracts.addresses import digest
 from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
 from contracts.lenient import problem_lines
+from contracts.orchestrator_roles import WorkInput
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
@@ -37,6 +38,8 @@ ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOT
 LINE_SIGN: Final = rf"(?:[0-9a-f]{{2}}{SIGN_END})?"
 ENTRY: Final = re.compile(rf"{LINE_SIGN}(?:note \d+: |left open by this page: |\[|not shown to the reader)")
 NOTE: Final = re.compile(rf"{LINE_SIGN}note (?P<number>\d+): ")
+REPORTED_BY_NUMBER: Final = "which can be reported by number"
+STAYS_IN_REPORT: Final = "which stay in your report"
 OPEN_LINE: Final = re.compile(rf"{LINE_SIGN}left open by this page: ")
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
@@ -191,15 +194,17 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
         return seal(wrap("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
     framed = ANSWER_ELEMENT.search(content)
     start, end = framed.span(1) if framed else (0, len(content))
-    shown = shortened_notes(content[start:end], level) or shortened(content[start:end], level, request.query)
+    stays = STAYS_IN_REPORT if isinstance(request, WorkInput) else REPORTED_BY_NUMBER
+    shown = shortened_notes(content[start:end], level, stays) or shortened(content[start:end], level, request.query)
     shown = shown.strip("\n")
     return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
 
 
-def shortened_notes(text: str, level: Level) -> str:
+def shortened_notes(text: str, level: Level, stays: str = REPORTED_BY_NUMBER) -> str:
     """Return an answer with numbered notes at a level: its first line, whole notes, and the numbers of the others.
 
-    What the page leaves open stays. Empty for an answer of another kind.
+    `stays` says what is still possible with those. What the page leaves open stays. Empty for an answer of another
+    kind.
     """
     head, *entries = _entries(text)
     notes = [(match["number"], entry) for entry in entries if (match := NOTE.match(entry))]
@@ -215,7 +220,7 @@ def shortened_notes(text: str, level: Level) -> str:
         else:
             numbers.append(number)
     if numbers:
-        shown.append(f"[without their words: the notes {', '.join(numbers)}, which can be reported by number]\n")
+        shown.append(f"[without their words: the notes {', '.join(numbers)}, {stays}]\n")
     return "".join([*shown, *(entry for entry in entries if OPEN_LINE.match(entry))])
 
 

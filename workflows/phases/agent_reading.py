@@ -316,7 +316,8 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
     elif not lines and result.findings:
         lines = ["nothing new: its notes stand above."]
     elif not lines and any(source.id in finding.source_ids for finding in state.evidence.findings):
-        lines = ["nothing beyond its notes above."]
+        where = " in the parts that were read" if result.outline else ""
+        lines = [f"nothing beyond its notes above{where}."]
     elif not lines:
         lines = [NOTHING_IN_PARTS if result.outline else NOTHING_IN_PAGE]
     lines += [f"left open by this page: {gap.description}" for gap in result.gaps]

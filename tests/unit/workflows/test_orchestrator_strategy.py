@@ -158,6 +158,9 @@ async def test_searches_that_come_with_a_task_are_made_before_its_first_turn(
     most = state.resolution.limits.max_searches_per_step - 1
     found = element(opening_of(opening), "pages")
     assert [text in found for text in searches] == [number < most for number in range(len(searches))]
+    waiting = element(opening_of(opening), "searches_waiting")
+    assert [text in waiting for text in searches] == [number >= most for number in range(len(searches))]
+    assert "Left: 1 search, and" in opening_of(opening)
     assert listed(found)
     assert called(later)[0][0] == "open_page"
     assert "search" in offered(opening)
@@ -275,6 +278,14 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 
 
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
+async def test_the_orchestrator_knows_what_is_searched(tmp_path: Path) -> None:
+    """Its opening names the documents, as that of the role that plans."""
+    _, _, api = await with_model(tmp_path, depth="light")
+    openings = [opening_of(requests_of(api, "orchestrator")[0]), requests_of(api, "outliner")[0]["messages"][-1]]
+    assert "nothing else" in json.dumps(openings[1])
+    assert "manual" in element(openings[0], "corpus")
+
+
 async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven deciding turns at most; a thought never follows a thought, and nothing is claimed (S3-017, S3-047, S3-060)."""
     state, host, api = await directed(monkeypatch, tmp_path, plays([THOUGHT]))

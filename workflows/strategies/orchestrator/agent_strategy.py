@@ -166,12 +166,8 @@ async def _take_turn(run: ResearchRun) -> None:
 async def _search_first(run: ResearchRun, position: AgentPosition) -> None:
     """Make the searches that came with the task, but for one that is left to the agent. Raises `Interrupted`."""
     state = run.state
-    given: list[str] = []
-    if state.work.task:
-        given = state.work.task.given.get("searches", [])
-    texts = [" ".join(text.split()) for text in given]
     known = {node.id for node in state.work.plan.sub_queries}
-    ids = {sub_query_id(text): text for text in texts if text}
+    ids = {sub_query_id(text): text for text in _given_searches(state) if text}
     fresh = [
         PlanNode(id=name, text=text, iteration=state.work.iteration) for name, text in ids.items() if name not in known
     ]
@@ -182,6 +178,20 @@ async def _search_first(run: ResearchRun, position: AgentPosition) -> None:
     position.searches += len(nodes)
     _count_as_analyzed(state, await search_and_open(run, position, nodes, []))
     position.has_searched = True
+
+
+def _given_searches(state: ResearchState) -> list[str]:
+    """Return the searches that came with the task."""
+    given: list[str] = []
+    if state.work.task:
+        given = state.work.task.given.get("searches", [])
+    return [" ".join(text.split()) for text in given]
+
+
+def _searches_waiting(state: ResearchState) -> list[str]:
+    """Return the searches that came with the task and were not made."""
+    made = {node.id for node in state.work.plan.sub_queries}
+    return [text for text in dict.fromkeys(_given_searches(state)) if text and sub_query_id(text) not in made]
 
 
 def _first_hits(state: ResearchState) -> list[str]:
@@ -385,6 +395,7 @@ def _request(run: ResearchRun) -> WorkInput:
         pages_left=pages_left(state),
         reasons=thinks,
         hits=_first_hits(state) if position.transcript is None else [],
+        searches_waiting=_searches_waiting(state) if position.transcript is None else [],
         found=unopened_pages(state)[:MAX_SHOWN_ITEMS],
         searches=position.searches,
         open_gaps=[gap.description for gap in state.evidence.unaddressed_gaps()][:MAX_SHOWN_ITEMS],

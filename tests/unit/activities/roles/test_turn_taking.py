@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
-from activities.roles.turn_taking import ground_turn, render_turn, shortened_notes
+from activities.roles.turn_taking import STAYS_IN_REPORT, ground_turn, render_turn, shortened_notes
 from contracts.call_sizes import worst_call
 from contracts.evidence import SearchHit
 from contracts.outcome import Guidance
@@ -246,6 +246,7 @@ def test_an_older_answer_is_shortened_by_whole_notes() -> None:
     shown = shortened_notes(text, Level.HEADLINE)
     assert shown.startswith(f"92¦“Stores”:\n{notes[0]}\n{notes[1]}\n[without their words: the notes 3, 4, ")
     assert "24, which can be reported by number]" in shown
+    assert "24, which stay in your report]" in shortened_notes(text, Level.HEADLINE, STAYS_IN_REPORT)
     assert shown.endswith("left open by this page: The price.\n")
     assert len(shown) < 0.25 * len(text)
     assert shortened_notes("92¦A page of titles.\n92¦1. One", Level.HEADLINE) == ""
