@@ -16,7 +16,9 @@ from typing import Any, Final
 
 import structlog
 from temporalio import activity
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.service import RPCError
 
 from contracts import failures
 from contracts.base import CheckedModel
@@ -26,6 +28,9 @@ from providers import errors
 from providers.errors import ProviderError, Retryable
 
 log = structlog.get_logger()
+
+RUN_ANSWER: Final = timedelta(seconds=5)
+"""How long the server may take to say if a run is open."""
 
 
 @dataclass(frozen=True)
@@ -258,15 +263,26 @@ def check_permission(permitted: bool) -> None:
         raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 
 
-def is_attempt_lost() -> bool:
+async def is_attempt_lost() -> bool:
     """Return true if this attempt was cancelled because the server has given it up, and neither its run nor its worker.
 
-    That is so after a time without heartbeats, as on a loaded machine: the next attempt is due.
+    That is so after a time without heartbeats, as on a loaded machine: the next attempt is due. The server answers
+    the heartbeat of such an attempt as it does that of a run that has ended, so the run is looked at.
     """
     details = activity.cancellation_details()
     if details is None or details.cancel_requested or details.worker_shutdown:
         return False
-    return details.not_found or details.timed_out
+    if details.timed_out or not details.not_found:
+        return details.timed_out
+    info = activity.info()
+    if info.workflow_id is None:
+        return False
+    run = activity.client().get_workflow_handle(info.workflow_id, run_id=info.workflow_run_id)
+    try:
+        description = await run.describe(rpc_timeout=RUN_ANSWER)
+    except RPCError:
+        return True  # a server that does not answer has given up attempts more likely than ended runs
+    return description.status is WorkflowExecutionStatus.RUNNING
 
 
 def count(name: str, description: str, **attributes: str | bool) -> None:

@@ -121,7 +121,7 @@ async def _outlast_attempt(call: Coroutine[Any, Any, EngineAnswer]) -> EngineAns
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if not is_attempt_lost():
+            if not await is_attempt_lost():
                 raise
         log.warning("journal.attempt_lost")
         return await asyncio.shield(task)

@@ -120,9 +120,9 @@ def role_activities(
     return RoleActivities({engine.kind: engine}, content, journal, Notebooks(content), archive)
 
 
-def environment(*, details: Sequence[Any] = ()) -> ActivityEnvironment:
+def environment(*, details: Sequence[Any] = (), client: Any = None) -> ActivityEnvironment:
     """An activity environment that remembers the heartbeats of an earlier attempt."""
-    env = ActivityEnvironment()
+    env = ActivityEnvironment(client)
     env.info = replace(env.info, heartbeat_details=details)
     return env
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from temporalio.activity import ActivityCancellationDetails
+from temporalio.client import WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
 
 from contracts import failures, roles
 from contracts.canary import STEERED, exposes_private_text
@@ -116,8 +118,47 @@ async def test_a_call_without_an_answer_is_given_up() -> None:
     assert bench.calls.log == ["begin", "release"] * 2
 
 
-@pytest.mark.parametrize("lost", [{"timed_out": True}, {"not_found": True}], ids=["timed out", "not found"])
-async def test_a_call_of_a_lost_attempt_is_finished_for_the_next_one(lost: dict[str, bool]) -> None:
+class Runs:
+    """Stands for a client of the server, which says how a run is, or does not answer."""
+
+    def __init__(self, status: WorkflowExecutionStatus | None) -> None:
+        self.status = status
+
+    def get_workflow_handle(self, *_: Any, **__: Any) -> "Runs":
+        return self
+
+    async def describe(self, **_: Any) -> "Runs":
+        if self.status is None:
+            raise RPCError("deadline", RPCStatusCode.DEADLINE_EXCEEDED, b"")
+        return self
+
+
+OPEN, ENDED = Runs(WorkflowExecutionStatus.RUNNING), Runs(WorkflowExecutionStatus.CANCELED)
+
+
+async def test_a_call_of_a_run_that_has_ended_is_cut() -> None:
+    """The server answers the heartbeat of a run that is over as it does that of a lost attempt."""
+    begun = asyncio.Event()
+
+    async def never(_: Any) -> Any:
+        begun.set()
+        await asyncio.Event().wait()
+
+    bench, env = Bench(never), environment(client=ENDED)
+    attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
+    await begun.wait()
+    env.cancel(ActivityCancellationDetails(not_found=True))
+    with pytest.raises(asyncio.CancelledError):
+        await attempt
+    assert bench.calls.log == ["begin", "release"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "runs"),
+    [({"timed_out": True}, ENDED), ({"not_found": True}, OPEN), ({"not_found": True}, Runs(None))],
+    ids=["timed out", "not found", "not found, and no answer"],
+)
+async def test_a_call_of_a_lost_attempt_is_finished_for_the_next_one(lost: dict[str, bool], runs: Runs) -> None:
     """An attempt that the server gives up pays for one call, whose answer the next attempt finds (S0-131)."""
     begun, go_on = asyncio.Event(), asyncio.Event()
 
@@ -127,7 +168,7 @@ async def test_a_call_of_a_lost_attempt_is_finished_for_the_next_one(lost: dict[
             await go_on.wait()
         return PLAN
 
-    bench, env = Bench(slow_at_first), environment()
+    bench, env = Bench(slow_at_first), environment(client=runs)
     attempt = asyncio.create_task(env.run(bench.activities.run, roles.PLANNER, plan_input()))
     await begun.wait()
     env.cancel(ActivityCancellationDetails(**lost))
