@@ -39,7 +39,7 @@ ANSWER_SECONDS: Final = 10.0
 QUERY_PAUSE_SECONDS: Final = 0.3
 RPC_TIMEOUT: Final = timedelta(seconds=10)
 """Timeout for the server alone."""
-PREVIEW_TIMEOUT: Final = timedelta(seconds=15)
+PREVIEW_TIMEOUT: Final = timedelta(seconds=30)
 """Timeout for the preview of a run, which may load a stored session."""
 CLOSING_SECONDS: Final = 15.0
 """Time in which a cancelled run saves its state and closes."""

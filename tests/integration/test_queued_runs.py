@@ -12,7 +12,7 @@ from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
-from providers.shared.run_queue import QueueLimits, RunQueue
+from providers.shared.run_queue import KNOWN_KEY, QueueLimits, RunQueue
 from providers.shared.shared_value import running
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
@@ -39,6 +39,8 @@ async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
     assert (await world.queue.take("before", "other")).place == 0
     asked = time.time()
     async with running_workers(client, world), running(world.queue.serve()), asyncio.timeout(60):
+        while (await world.shared.get(KNOWN_KEY)).value is None:  # before that, open runs are asked to ask again
+            await asyncio.sleep(0.05)
         handle = await start(client, {"query": QUESTION, "corpus": "manual", "tenant": "acme"})
         status = await until(handle, lambda shown: shown.status is RunStatus.QUEUED)
         assert (status.queue_place, status.queue_length, status.elapsed_seconds) == (1, 1, 0.0)
