@@ -17,6 +17,7 @@ from contracts.agents import AT_ONCE
 from contracts.canary import STEERED_NOTE
 from contracts.presets import preset
 from contracts.request import Depth
+from contracts.roles import AnalyzerResult
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import begin_trial, begun, trial_of, undisturbed, world_of
@@ -25,8 +26,11 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_work import element, unmarked
+from tests.fakes.states import EMPTY_REF, finding, source
+from tests.fakes.states import state as state_of
 from tests.fakes.tool_work import answered, blocks, called, listed, offered, opening_of
 from tests.fakes.world import QUESTION, begin
+from workflows.phases.agent_reading import describe_reading
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
 from workflows.strategies.orchestrator.agent_tasks import (
@@ -278,6 +282,16 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
 
 
 # --- turns that lead nowhere -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("outline", [[], ["2. Limits (900 characters, a part of it is shown)"]])
+def test_a_second_reading_that_was_shown_a_part_says_so(outline: list[str]) -> None:
+    """That nothing is new is said of all of a page only where all of it was shown."""
+    page = source("https://manual.example", text=EMPTY_REF)
+    known = finding("The engine vacuums.", source_ids=[page.id])
+    held = state_of(findings=[known], sources={page.id: page})
+    lines = describe_reading(held, page, [known.id], AnalyzerResult(findings=[], evidence=[], gaps=[], outline=outline))
+    assert lines == [f"nothing beyond its notes above{' in the parts that were read' if outline else ''}."]
+
+
 async def test_the_orchestrator_knows_what_is_searched(tmp_path: Path) -> None:
     """Its opening names the documents, as that of the role that plans."""
     _, _, api = await with_model(tmp_path, depth="light")
