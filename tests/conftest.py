@@ -57,11 +57,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the cases that the gate leaves to `make soak`: which they are depends on nothing but their names."""
+    """Mark the cases that the gate leaves to `make soak`: which they are depends on nothing but their names.
+
+    Of each test at least one case stays.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        share = item.get_closest_marker("one_in")
-        if share is not None and zlib.crc32(item.nodeid.encode()) % share.args[0]:
-            item.add_marker(pytest.mark.soak)
+        if item.get_closest_marker("one_in") and not item.get_closest_marker("soak"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for shared in cases.values():
+        shared.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in shared[1:]:
+            share = item.get_closest_marker("one_in")
+            if share is not None and zlib.crc32(item.nodeid.encode()) % share.args[0]:
+                item.add_marker(pytest.mark.soak)
 
 
 failed: set[str] = set()

@@ -50,6 +50,7 @@ async def row_of(
         return round((host.now() - start).total_seconds()), state, calls
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ROWS)
 async def test_no_more_calls_stand_in_a_row_than_wait_for_each_other(tmp_path: Path, name: str) -> None:
     """As many as depend on the answer before; what depends on less runs beside them."""
@@ -57,6 +58,7 @@ async def test_no_more_calls_stand_in_a_row_than_wait_for_each_other(tmp_path: P
     assert row <= ROWS[name]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ROWS)
 async def test_no_prompt_is_made_twice_where_its_limit_has_room(tmp_path: Path, name: str) -> None:
     """With prices, what a call may need at most is reserved; a guess that is too small would refuse its first attempt."""

@@ -86,6 +86,7 @@ def knows(name: str, limit: str) -> bool:
     return limit not in OF_STEPS or bool(declaration(name).presets[SMALL["depth"]].max_steps)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("limit", HELD)
 @pytest.mark.parametrize("name", NAMES)
 async def test_no_more_is_done_than_the_limit_allows(tmp_path: Path, name: str, limit: str) -> None:
@@ -99,6 +100,7 @@ async def test_no_more_is_done_than_the_limit_allows(tmp_path: Path, name: str, 
     assert trial.state.evidence.citations
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("limit", SPENT)
 @pytest.mark.parametrize("name", MODELLED)
 async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: str, limit: str) -> None:
@@ -176,6 +178,7 @@ async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None
     assert tight.host.most_at_once["analyze_sources"] < free.host.most_at_once["analyze_sources"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Path, name: str) -> None:
     """When nothing but the reserve is left the report is written, within the deadline; without a finding the outcome
@@ -215,6 +218,7 @@ async def timed(world: World, name: str, call: float, search: float = OUTSIDE, *
     return run
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("call", [5.0, 60.0, 1_000.0])
 @pytest.mark.parametrize(("name", "mode"), [(name, mode) for name, engine, mode in MODES if engine == "model"])
 async def test_slow_calls_never_pass_the_deadline(tmp_path: Path, name: str, mode: str, call: float) -> None:

@@ -55,6 +55,7 @@ async def begin_refreshed(trial: Trial, **fields: Any) -> Trial:
     return again
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("more", [{}, FULL], ids=["light", "full"])
 async def test_a_refresh_of_unchanged_sources_costs_nothing(tmp_path: Path, engine: str, more: dict[str, Any]) -> None:
@@ -79,6 +80,7 @@ async def test_a_refresh_of_unchanged_sources_costs_nothing(tmp_path: Path, engi
             before = document
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("engine", "more", "roles"),
     [

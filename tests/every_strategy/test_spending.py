@@ -21,6 +21,7 @@ SIZES = st.fixed_dictionaries(
 COSTS = st.builds(ModelPrice, input=st.floats(0.1, 20), output=st.floats(0.1, 80))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("strategy", "cap", "verify"),
     [
@@ -96,6 +97,7 @@ async def test_an_answer_that_its_reservation_cuts_is_asked_for_once_more() -> N
     assert run.without_model == 0
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("strategy", ["supervisor", pytest.param("living", marks=pytest.mark.soak)])
 async def test_short_answers_make_no_reservation_smaller_than_what_is_asked_for(strategy: str) -> None:
     """After answers of a few tokens a model still gets room for what its prompt asks for, or is asked for less."""
@@ -105,6 +107,7 @@ async def test_short_answers_make_no_reservation_smaller_than_what_is_asked_for(
     assert run.bill.tight == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("strategy", "cap"),
     [

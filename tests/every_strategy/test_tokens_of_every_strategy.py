@@ -102,6 +102,7 @@ async def test_what_is_dropped_is_named_and_counts_as_not_analyzed(tmp_path: Pat
     assert fidelity["fidelity"] == pytest.approx(recomputed(fidelity), rel=0.001)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, name: str) -> None:
     """Neither report.json nor text nor status has a figure; where all fits, the text is otherwise that of a run with
@@ -126,6 +127,7 @@ async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, na
     assert texts[False] == "".join(line for line in lines if line != shown)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("name", "depth"), [*((name, "light") for name in MODELLED), ("supervisor", "medium")])
 async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth: str) -> None:
     """60,000 tokens and three calls side by side: each share ends within its own part and what those before it left,
@@ -145,6 +147,7 @@ async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth
     assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, name: str) -> None:
     """What it refuses is not lost: the run says so with the remedy, and every quote is verbatim (S0-099)."""
@@ -160,6 +163,7 @@ async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, na
     assert {claim["method"] for claim in document["claims"]} & {CheckMethod.VERBATIM.value, CheckMethod.RULES.value}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("characters", [0.5, 40.0])
 @pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, characters: float) -> None:
@@ -175,6 +179,7 @@ async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, charac
     assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_forgets_its_cache(tmp_path: Path, name: str) -> None:
     """The account has what was read of the cache and what was not; requests and the rest of the report are the same."""

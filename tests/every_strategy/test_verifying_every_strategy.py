@@ -31,6 +31,7 @@ async def with_writer(folder: Path, name: str, writer: str, *, corrector: str = 
         yield trial
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("verify", ["light", "full"])
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, engine: str, verify: str) -> None:
@@ -53,6 +54,7 @@ async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, en
     trial.assert_completed()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", MODELLED)
 async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) -> None:
     """Whatever the writer is called: embroidered sentences do not stay, and the record tells what stood there (X-8)."""
@@ -66,6 +68,7 @@ async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) 
     assert trial.state.accounts.engine_by_role["checker"] == EngineKind.MODEL.value
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", TWO_MODELLED)
 @pytest.mark.parametrize("verify", ["light", "off"])
 async def test_a_report_that_its_sources_do_not_support_is_not_completed(
@@ -188,6 +191,7 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_replaced(tmp_path:
     assert any("written anew without the model" in note for note in trial.state.work.degraded)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("verify", "method"), [("light", "model"), ("off", None)])
 @pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(
@@ -199,6 +203,7 @@ async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(
     assert (review.method if review else None, trial.api.counts()["reviewer"]) == (method, int(method is not None))
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("scores", [(3, 8), (5, 3)])
 async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
     tmp_path: Path, scores: tuple[int, int]
@@ -226,6 +231,7 @@ async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
 LONG: dict[str, Any] = {"output": {"target_words": 6_000, "sections": ["How it works", "What it costs"]}}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", ["supervisor", "reflective", "orchestrator", "recursive"])
 async def test_sections_are_checked_while_the_frame_is_written(tmp_path: Path, name: str) -> None:
     """The frame is not answered before a checker was asked, and no statement is asked about a second time."""

@@ -17,6 +17,7 @@ HOUR = 3_600.0
 APPROVE = {"gates": {"approve": "plan"}}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_path: Path, name: str) -> None:
     """No search and no read before; an hour of waiting, in this process or another, leaves the deadline as far away
@@ -51,6 +52,7 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         assert other.state.evidence.citations
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_guidance_gives_another_version_and_only_the_newest_can_be_approved(tmp_path: Path, name: str) -> None:
     """The planner works again by the person's words; what was approved before that counts for nothing."""
@@ -67,6 +69,7 @@ async def test_guidance_gives_another_version_and_only_the_newest_can_be_approve
     assert trial.state.people.guidance[0].text == "look at autovacuum settings of the engine"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> None:
     """What a person writes takes the planner's place, below the node that the planner's stood under."""
@@ -86,6 +89,7 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
         assert leaf.parent in {node.id for node in trial.state.work.plan.nodes if not node.needs_search}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
     """Nothing is planned or searched before the question is answered; the answer is guidance for what comes."""
@@ -109,6 +113,7 @@ ENDS = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("how", ENDS)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_path: Path, name: str, how: str) -> None:

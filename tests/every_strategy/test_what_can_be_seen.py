@@ -18,6 +18,7 @@ from tests.fakes.world import READ_AT
 from workflows.rules.sub_queries import pass_over_unread
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: str) -> None:
     """With a cap of one source over the run every other page that was found is a source that was not fetched; those
@@ -59,6 +60,7 @@ class HeavyCorpus(MemoryCorpus):
         return await super().read(url)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_document_beyond_a_limit_costs_itself_alone(tmp_path: Path, name: str) -> None:
     """It is a failed source with its reason and without a file, and the run goes on to its report (S2-050)."""
@@ -72,6 +74,7 @@ async def test_a_document_beyond_a_limit_costs_itself_alone(tmp_path: Path, name
     assert document["findings"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> None:
     """A run without a report, because none is wanted after the deadline, keeps its session and has a status of the level
@@ -129,6 +132,7 @@ def test_an_unread_page_is_no_address_of_a_report() -> None:
     assert addresses_of(sources) == [read.url, named.url]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_question_of_one_word_is_searched_for_as_it_is(tmp_path: Path, name: str) -> None:
     """Also without a model, and where all documents have the word: passages are shown, none is asked for more words."""

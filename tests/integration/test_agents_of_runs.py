@@ -84,6 +84,7 @@ async def test_agents_are_child_workflows_which_go_with_their_run(client: Client
     assert sessions == {handle.id, other.id}
 
 
+@pytest.mark.soak
 async def test_a_stop_reaches_the_agents_and_the_report_is_written_from_what_they_have(
     client: Client, tmp_path: Path
 ) -> None:

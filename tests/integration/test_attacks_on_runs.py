@@ -80,6 +80,7 @@ async def goes_on(handle: WorkflowHandle[Any, ResearchResult]) -> ResearchResult
     return await handle.result()
 
 
+@pytest.mark.soak
 async def test_malformed_updates_are_refused_and_change_nothing(client: Client, tmp_path: Path) -> None:
     """Each is answered with a refusal in some seconds, no workflow task fails, and the plan that waits is the same."""
     async with running_workers(client, World(tmp_path)):

@@ -37,6 +37,7 @@ def _below(agents: Iterable[AgentProgress]) -> set[str]:
     return {agent.workflow_id for agent in agents if agent.workflow_id}
 
 
+@pytest.mark.soak
 async def test_a_run_is_authorized_and_its_calls_are_those_of_the_table(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

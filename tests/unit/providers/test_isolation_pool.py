@@ -41,6 +41,7 @@ async def failure_of(pool: SubprocessPool, function: str, *arguments: object) ->
     return caught.value
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("function", "arguments", "kind"),
     [
@@ -88,6 +89,7 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
         assert "secret" not in str(error)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     "answer",
     [
@@ -264,6 +266,7 @@ async def test_a_child_that_was_taken_over_reaches_nothing(tmp_path: Path) -> No
     assert {"permissions of files", "rights of root"} <= set(refused)
 
 
+@pytest.mark.one_in(2)
 @linux
 @pytest.mark.parametrize("call", ["execve", "ptrace", "process_vm_readv", "pidfd_open", "unshare"])
 async def test_a_call_that_no_reader_makes_ends_the_child(call: str) -> None:
@@ -274,6 +277,7 @@ async def test_a_call_that_no_reader_makes_ends_the_child(call: str) -> None:
         assert error.kind == "crash"
 
 
+@pytest.mark.one_in(2)
 @linux
 @pytest.mark.parametrize("change", ["os:chmod", "os:utime", "os:chown", "os:setxattr"])
 async def test_a_child_changes_no_file_of_its_user(tmp_path: Path, change: str) -> None:
@@ -295,6 +299,7 @@ async def test_a_child_changes_no_file_of_its_user(tmp_path: Path, change: str) 
     assert path.stat() == before
 
 
+@pytest.mark.one_in(2)
 @linux
 @pytest.mark.parametrize(
     ("call", "arguments"), [("os:setpriority", (os.PRIO_PROCESS,)), ("os:sched_setaffinity", ()), ("os:nice", None)]

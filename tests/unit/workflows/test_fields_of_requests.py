@@ -29,6 +29,7 @@ from workflows.strategies import load_strategy
 FOLLOWING = "Which settings control the freezing of old rows?"
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("text", "exclusion", "found"),
     [
@@ -45,6 +46,7 @@ def test_an_exclusion_is_whole_words_in_their_order(text: str, exclusion: str, f
     assert mentions(text, exclusion) is found
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("engine", ["extractive", "model"])
 async def test_nothing_excluded_is_read_or_cited(tmp_path: Path, engine: str) -> None:
     """Neither engine reads the source, and the report quotes no passage that names it; a model is told as well."""
@@ -147,6 +149,7 @@ async def analyses_of(trial: Trial) -> list[ContentEntry]:
     return [entry for entry in entries if entry.role == "analyzer"]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("given", "corpus", "url"),
     [
@@ -162,6 +165,7 @@ def test_an_address_is_that_of_a_hit(given: str, corpus: str | None, url: str) -
     assert resolve_protected_sources(request, request.search) == ([url], [])
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("field", "more", "problem"),
     [
@@ -188,6 +192,7 @@ def test_one_that_cannot_be_protected_is_refused(field: list[str], more: dict[st
     assert ".md" not in refused.value.lines[0].replace("notes/plan.md", "")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_they_are_read_first_once_and_analyzed(tmp_path: Path, strategy: str) -> None:
     """Also one that no search finds; where a search finds one too, it is not read again (S0-150)."""
@@ -203,6 +208,7 @@ async def test_they_are_read_first_once_and_analyzed(tmp_path: Path, strategy: s
     assert not [line for line in state.work.limitations if "protected" in line]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 async def test_what_was_not_read_is_named(tmp_path: Path, strategy: str) -> None:
     """A file that is gone, and a page for a run that reads no pages: in the report, and in its limitations."""

@@ -215,6 +215,7 @@ async def test_an_agent_that_finds_nothing_is_no_outage(tmp_path: Path, monkeypa
     assert any("without a note" in line or "brought nothing" in line for line in trial.state.work.degraded)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("engine", ["model", "extractive"])
 async def test_notes_that_fit_no_update_are_named(tmp_path: Path, engine: str) -> None:
     """A note longer than an update may be is in no section, and the report says how many under which headings."""
@@ -257,6 +258,7 @@ def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
     ) == {outline[1]: list(range(1, 10))}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("ends", ["finish", "nothing"])
 @pytest.mark.parametrize("takes", ["some", "none"])
 async def test_notes_that_the_writer_leaves_out_for_good_are_not_asked_for_again(
@@ -358,6 +360,7 @@ def test_a_note_without_a_matching_heading_is_not_put_into_the_first_section() -
     assert unwritten_notes(state, []) == {outline[1]: [1], outline[2]: [2]}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("named", [True, False])
 async def test_last_notes_get_the_section_that_the_arranger_or_their_writer_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool

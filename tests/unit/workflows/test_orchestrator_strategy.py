@@ -320,6 +320,7 @@ async def test_a_thought_is_a_block_of_its_own(tmp_path: Path, monkeypatch: pyte
     assert len(host.agents) == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("agents", "outcome"), [(0, Outcome.FAILED), (1, Outcome.PARTIAL)])
 async def test_a_turn_without_a_call_ends_with_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agents: int, outcome: Outcome
@@ -504,6 +505,7 @@ async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
     assert "the part on freezing" in next(one.prompt for one in trial.api.requests if one.role == "outliner")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("reply", "questions"),
     [
@@ -605,6 +607,7 @@ GRACE = 10.0
 LIMITS = {"deadline_seconds": 60, "agent_seconds": 12, "agent_wait_seconds": 30}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("activity", "hanging"),
     [

@@ -382,6 +382,7 @@ async def test_the_reflector_settles_gaps(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(closed) == len(state.evidence.gaps)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("decision", ["continue", "complete"])
 async def test_the_reflector_has_pages_read_further(
     decision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -417,6 +418,7 @@ async def test_the_reflector_has_pages_read_further(
     assert [item.action for item in state.people.decisions if item.agent == "reflector"].count("read_further") == 1
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("found", "known", "shown"), [(1, 0, "1 finding: "), (0, 2, "no new findings: "), (0, 0, "0 findings: ")]
 )
@@ -506,6 +508,7 @@ async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeyp
     assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("clarify", ["auto", "off"])
 async def test_the_coordinators_own_questions_are_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clarify: str
@@ -578,6 +581,7 @@ async def test_open_questions_are_stated_after_resuming_too(tmp_path: Path, monk
             assert "leaves open: Which engine?" in await one.report()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("most", "by_rules"), [(10, False), (11, True)])
 async def test_rules_reflect_where_a_call_is_left_to_read(most: int, by_rules: bool, tmp_path: Path) -> None:
     """A reflection that the limit of calls refuses is made by rules if an analysis still fits, else the work ends."""

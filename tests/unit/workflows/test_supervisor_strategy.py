@@ -300,6 +300,7 @@ GAPS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("phase", "state", "issues", "score"),
     [
@@ -331,6 +332,7 @@ def gate(phase: Phase, *codes: str, policy: GatePolicy = GatePolicy.STRICT) -> G
     return GateResult(phase=phase, valid=not issues, issues=issues, quality_score=5, policy=policy)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("changes", "iterates", "reason"),
     [
@@ -350,6 +352,7 @@ def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: boo
     assert made.evidence.unaddressed_gaps() or not iterates
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("phase", "issues", "reflection", "can_change", "action"),
     [
@@ -374,6 +377,7 @@ def test_a_reflection_may_only_tighten(
     assert can_change or pause.rationale.startswith("nothing to change: ")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("phase", "open_gaps", "valid", "asked"),
     [
@@ -523,6 +527,7 @@ def thinking_run(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **c
     return ResearchRun(state, Inbox(), host)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("phase", "figures"),
     [
@@ -547,6 +552,7 @@ def test_prompts_state_the_figures(phase: Phase, figures: list[str]) -> None:
     assert prompt.endswith("?")
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("answer", "noted"), [({"a": 1}, True), (ValueError("no JSON"), True), ("look here " * 100_000, False)]
 )
@@ -576,6 +582,7 @@ def test_a_hook_gets_a_bounded_state() -> None:
     assert shown["counts"]["findings"] == 75
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("hooked", [True, False])
 async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
     """Evaluate, reflect, hook, record: in this order, with a hook or without one (S0-080, S0-082, S0-183)."""
@@ -640,6 +647,7 @@ def test_a_role_gets_the_newest_advice_that_concerns_it() -> None:
     assert guidance_for([*hooks, *said("hook-0", "again")], "analyzer", 1) == [*hooks[3:], *said("hook-0", "again")]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("is_one", [True, False])
 def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bool) -> None:
     """Pages with their paths; where one collection is searched, neither counts of high confidence nor a need for it."""

@@ -44,6 +44,7 @@ def ran(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.soak
 def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
     """A folder here that is called as a run does not hide it; its report is meant by a path."""
     Path(RESEARCH_ID).mkdir()
@@ -101,6 +102,7 @@ def test_an_altered_file_is_found_by_the_store() -> None:
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.soak
 def test_an_export_that_needs_too_much_memory_ends_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of some kilobytes that a document would need gigabytes for costs a process, and writes nothing."""
     monkeypatch.setattr("client.cli.audit.MEMORY_BYTES", 250_000_000)

@@ -140,6 +140,7 @@ async def test_a_wrong_mapping_is_named_with_its_setting(tmp_path: Path) -> None
     assert "search(query) gives results: id, title, text, url, date; fetch(id) gives text" in fitting.mapping(tools)
 
 
+@pytest.mark.soak
 async def test_a_slow_server_is_given_up_in_time(tmp_path: Path) -> None:
     """Each call is; after two in a row its process is replaced, as it may stand still."""
     async with opened(tmp_path, "slow", seconds=1.5) as server:

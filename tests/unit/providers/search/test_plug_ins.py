@@ -51,6 +51,7 @@ def site(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.soak
 async def test_the_example_is_installed_and_used(site: Path, tmp_path: Path) -> None:
     """Another process finds the provider of an installed package, with its variables, and searches through it (X-16)."""
     answer = reply(json.dumps(FOUND), content_type="application/json")
