@@ -36,6 +36,8 @@ from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome, Sto
 
 ANSWER_SECONDS: Final = 10.0
 """Timeout for a worker's answer to a query or an update."""
+READY_SECONDS: Final = 8.0
+"""How long a message is sent again to a run that is getting ready."""
 QUERY_PAUSE_SECONDS: Final = 0.3
 RPC_TIMEOUT: Final = timedelta(seconds=10)
 """Timeout for the server alone."""
@@ -554,10 +556,22 @@ class ResearchHandle:
                 raise await self._no_answer() from error
             raise _rpc_failure(error, self.research_id) from error
 
+    async def _send_update(self, update: str, arguments: Sequence[object]) -> object:
+        """Send an update, again while the run is getting ready: it refuses messages while it begins a new history."""
+        end = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                return await self._run.execute_update(update, args=arguments, id=message_id(update, arguments))
+            except sdk.WorkflowUpdateFailedError as error:
+                not_ready = isinstance(error.cause, ApplicationError) and error.cause.type == failures.NOT_READY
+                if not not_ready or time.monotonic() > end:
+                    raise
+            await asyncio.sleep(QUERY_PAUSE_SECONDS)
+
     async def _update(self, update: str, *arguments: object) -> str:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                answer = await self._run.execute_update(update, args=arguments, id=message_id(update, arguments))
+                answer = await self._send_update(update, arguments)
         except (TimeoutError, sdk.WorkflowUpdateRPCTimeoutOrCancelledError) as error:
             # The SDK also turns a cancellation of the caller into its own error.
             if (task := asyncio.current_task()) is not None and task.cancelling():

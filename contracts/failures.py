@@ -11,6 +11,10 @@ REFUSED: Final = "Refused"
 TIMED_OUT: Final = "TimedOut"
 RESEARCH_FAILED: Final = "ResearchFailed"
 
+# Refusal of a message (update).
+NOT_READY: Final = "NotReady"
+"""The run cannot read messages at this moment, as while it begins a new history: the same one may be sent again."""
+
 # Failure of a query.
 EVENTS_AFTER_TASK: Final = "the run's history has events that no workflow task has handled yet: ask again"
 

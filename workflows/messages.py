@@ -234,6 +234,8 @@ class PersonMessages(StateQueries):
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
         try:
             read(self._state, self._inbox.replies, *arguments)
+        except inbox.NotReady as error:
+            raise ApplicationError(str(error), type=failures.NOT_READY) from None
         except inbox.Unacceptable as error:
             raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
 

@@ -157,7 +157,7 @@ async def test_an_upgrade_with_fifteen_open_runs_loses_none_and_pays_nothing_twi
                     await command("promote", "two")
                     for name in waiting:
                         await is_at(client, name, "two")
-                        await client.get_workflow_handle(name).execute_update(names.APPROVE_PLAN, args=[1])
+                        await research.handle(name).approve_plan(1)
                     await client.get_schedule_handle(refresh_schedule("r-live")).trigger()
                     assert (await command("drain", "one", "--wait", "5"))["open_runs"] == 0
                     builds = {name: await builds_of(client, name) for name in runs}

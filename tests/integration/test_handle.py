@@ -6,15 +6,17 @@ from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
+from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from client import handle as handles
 from client.client_errors import MessageRefused, NoWorker, RunClosed, RunOfOtherVersion, RunUnknown, ServerUnreachable
 from client.handle import ResearchClient
-from contracts import names
+from contracts import failures, names
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.integration.conftest import Server
@@ -51,6 +53,39 @@ async def is_known(client: Client) -> bool:
 def working(client: Client) -> Worker:
     """A worker for workflows: every run waits for its first activity."""
     return build_worker("workflows", client, PoolContents(workflows=WORKFLOWS), grace=timedelta())
+
+
+@workflow.defn(name="late", sandboxed=False)
+class Late:
+    """A run that refuses the first two messages, as one does that begins a new history."""
+
+    refusals = 0
+
+    def __init__(self) -> None:
+        self.approved = False
+
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.wait_condition(lambda: self.approved)
+
+    @workflow.update(name=names.APPROVE_PLAN)
+    async def approve(self, version: int) -> str:
+        self.approved = True
+        return f"approved version {version}"
+
+    @approve.validator
+    def check(self, version: int) -> None:
+        if Late.refusals < 2:
+            Late.refusals += 1
+            raise ApplicationError("the run is getting ready: send this again", type=failures.NOT_READY)
+
+
+async def test_a_message_to_a_run_that_is_getting_ready_is_sent_again(client: ResearchClient) -> None:
+    """Nobody has to type it twice because the run had just begun a new history."""
+    async with Worker(client.temporal, task_queue="late", workflows=[Late]):
+        await client.temporal.start_workflow(Late.run, id="late", task_queue="late")
+        assert await client.handle("late").approve_plan(1) == "approved version 1"
+    assert Late.refusals == 2
 
 
 async def test_a_run_of_another_version_says_what_continues_it(client: ResearchClient) -> None:

@@ -106,6 +106,10 @@ class Unacceptable(ValueError):
     """A message that cannot be accepted: its field, the problem, and the remedy."""
 
 
+class NotReady(Unacceptable):
+    """A message that comes before the run can read any; it can be sent again."""
+
+
 # --- one function per message; `pending` are replies that the run has not handled yet; each raises Unacceptable -------
 def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, question_round: Any = None) -> Reply:
     """Return answers to the questions of this round, in order; an empty list lets the run decide.
@@ -267,7 +271,7 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
         raise Unacceptable(f"plan: version {state.people.approved_version} is approved already; {remedy}")
     if waiting is None and state.work.resolved is None:
         # Also true for a moment after a continue-as-new of a waiting run.
-        raise Unacceptable("the run is getting ready: send this again in a moment")
+        raise NotReady("the run is getting ready: send this again in a moment")
     if waiting is None and state.work.plan.to_judge:
         raise Unacceptable(f"plan version {state.work.plan.version} is being judged: send this again in a moment")
     if waiting is None:
