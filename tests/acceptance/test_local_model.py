@@ -56,7 +56,9 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
         assert server.stdout is not None
         try:
-            yield server.stdout.readline().strip()
+            listening = server.stdout.readline().strip()
+            assert listening, (folder / "server.log").read_text(errors="replace")
+            yield listening
         finally:
             server.kill()
             server.wait()
