@@ -272,10 +272,10 @@ async def is_attempt_lost() -> bool:
     details = activity.cancellation_details()
     if details is None or details.cancel_requested or details.worker_shutdown:
         return False
-    if details.timed_out or not details.not_found:
-        return details.timed_out
+    if details.timed_out:
+        return True
     info = activity.info()
-    if info.workflow_id is None:
+    if not details.not_found or info.workflow_id is None:
         return False
     run = activity.client().get_workflow_handle(info.workflow_id, run_id=info.workflow_run_id)
     try:
