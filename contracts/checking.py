@@ -151,6 +151,11 @@ class ExtractedClaim(CompactModel):
         """Its text; of a cell with the heads of its row and column."""
         return self.subject or self.text
 
+    @property
+    def citations(self) -> int:
+        """The count of its passages."""
+        return len(self.evidence_ids)
+
 
 class CheckedSource(CompactModel):
     """A source with its stored text."""

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from activities.reporting.claims import ParsedClaim
-from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs, show_passage
+from activities.reporting.claims import Claim
+from activities.reporting.inputs import RenderMaterial, ReportInputs, gather_inputs, show_passage
 from activities.reporting.picture import remove_pictures
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import write_document, write_html
@@ -320,11 +320,11 @@ class _Comparison:
             self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
 
     # --- claims ------------------------------------------------------------------------------------------------------
-    def _check_claim(self, claim: ReportClaim, rejudged: JudgedClaim) -> None:
+    def _check_claim(self, claim: ReportClaim, rejudged: Claim) -> None:
         """Compare the verdict on a claim with that of the same rules on the same text."""
         self._count("claims")
-        if claim.method == CheckMethod.MODEL and rejudged.claim.evidence_ids:
-            self._check_support(claim, rejudged.claim)
+        if claim.method == CheckMethod.MODEL and rejudged.evidence_ids:
+            self._check_support(claim, rejudged)
         elif not claim.evidence_ids:
             self._count("claims without a citation")
         elif claim.method == CheckMethod.NONE:
@@ -337,7 +337,7 @@ class _Comparison:
             message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
             self._problem("verdict_differs", claim.id, message)
 
-    def _check_support(self, claim: ReportClaim, parsed: ParsedClaim) -> None:
+    def _check_support(self, claim: ReportClaim, parsed: Claim) -> None:
         """Check that the passages of a claim have the words that a model's verdict quotes."""
         self._skip("verdicts of a model, which no rule gives again")
         items = [self._evidence[key] for key in parsed.evidence_ids]

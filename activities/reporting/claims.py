@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Final, Protocol
 
 from activities.reporting.tree import Block, Blocks, CitationMark, Run, Sentence, WrittenText, sentences
 from contracts.addresses import long_hash
 from contracts.checking import ClaimPlace, Correction, CorrectionAction, VerificationSummary
-from contracts.evidence import Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from contracts.outlines import STATE_HEADING
 from contracts.texts import shorten, shorten_start
 from providers.verification.quantities import find_quantities
@@ -36,14 +36,15 @@ MAX_AFTER = 200
 SENTENCE_ENDS: Final = (".", "!", "?", "…", "。")
 """A line in bold that ends otherwise is a heading."""
 INTRODUCED_KINDS: Final = ("list", "table", "quote")
+UNJUDGED: Final = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE)
 
 
 @dataclass(frozen=True)
-class ParsedClaim:
-    """A claim and its sentences in the tree."""
+class Claim:
+    """A claim of a text: its sentences in the tree, and its verdict once it is judged."""
 
     id: str
-    words: str
+    text: str
     """Plain text."""
     section: str
     """The nearest heading above it, below the title; empty if there is none."""
@@ -64,6 +65,9 @@ class ParsedClaim:
     """The numbers of list items and sections of its text, to which it may refer."""
     shared: tuple[CitationMark, ...] = ()
     """Citations of other sentences of its paragraph, or of other cells of its row, that count for this one, too."""
+    index: int = 0
+    """Of a claim of a report: its place in the list, from 1."""
+    judged: ClaimVerdict = UNJUDGED
 
     @property
     def marks(self) -> list[CitationMark]:
@@ -73,28 +77,31 @@ class ParsedClaim:
     @property
     def stated(self) -> str:
         """Its words in the form that rules compare: those of a cell after the first cell of its row."""
-        return CELL_BREAK.join(filter(None, (self.row_head, self.words)))
+        return CELL_BREAK.join(filter(None, (self.row_head, self.text)))
 
     @property
     def subject(self) -> str:
         """The words that distinguish it from equal words: those of a cell with the heads of row and column."""
         if self.cell:
-            return CELL_BREAK.join((self.row_head, self.place.column, self.words))
-        return self.words
+            return CELL_BREAK.join((self.row_head, self.place.column, self.text))
+        return self.text
 
     @property
     def numbers(self) -> list[int]:
         """The numbers of its citations in a report, each once."""
         return list(dict.fromkeys(mark.number for mark in self.marks))
 
+    @property
+    def citations(self) -> int:
+        """The count of those numbers."""
+        return len(self.numbers)
+
     def span(self, written: WrittenText) -> tuple[int, int]:
         """Return its start and end in the Markdown of its tree."""
         return written.spans[self.sentences[0]][0], written.spans[self.sentences[-1]][1]
 
 
-def find_claims(
-    blocks: Blocks, language: str = "en", *, uncited: bool = True, section_level: int = 2
-) -> list[ParsedClaim]:
+def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True, section_level: int = 2) -> list[Claim]:
     """Return the claims of a text in order; without `uncited`, only those with citations.
 
     `section_level` is that of the headings of sections: 3 below the questions of a thread.
@@ -107,9 +114,9 @@ def find_claims(
     found = list(finder.walk(blocks))
     numbering = frozenset(finder.numbering)
     for claim in found:
-        if claim.evidence_ids or (uncited and claim.words):
-            key = claim_key(claim.words, claim.evidence_ids)
-            identity = claim_id(claim.words, claim.evidence_ids, seen[key])
+        if claim.evidence_ids or (uncited and claim.text):
+            key = claim_key(claim.text, claim.evidence_ids)
+            identity = claim_id(claim.text, claim.evidence_ids, seen[key])
             claims.append(replace(claim, id=identity, place=finder.place_of(claim), numbering=numbering))
             seen[key] += 1
     return claims
@@ -156,7 +163,7 @@ class _ClaimFinder:
         """The numbers of the list items and the headings so far."""
 
     # --- the text around a claim ------------------------------------------------------------------------------------
-    def place_of(self, claim: ParsedClaim) -> ClaimPlace:
+    def place_of(self, claim: Claim) -> ClaimPlace:
         """Return the place of a claim with the text before and after it in its section; of a cell, its table alone."""
         if claim.cell or claim.row or claim.sentences[0] not in self._unit_of:
             return claim.place
@@ -188,7 +195,7 @@ class _ClaimFinder:
         return ClaimPlace(headings=headings, leads=list(filter(None, self._leads)), **of_cell)
 
     # --- blocks -----------------------------------------------------------------------------------------------------
-    def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
+    def walk(self, blocks: Blocks) -> Iterator[Claim]:
         for index, block in enumerate(blocks):
             previous = blocks[index - 1] if index else None
             following = blocks[index + 1] if index + 1 < len(blocks) else None
@@ -222,7 +229,7 @@ class _ClaimFinder:
                     self._add_unit((*block.sentences, *below), shorten(block.words, MAX_AFTER))
                     yield from self._claim(below, words=block.words, code=True, only_cited=True)
 
-    def _heading(self, block: Block) -> Iterator[ParsedClaim]:
+    def _heading(self, block: Block) -> Iterator[Claim]:
         self._section = block.words if block.level > 1 else ""
         if block.level <= self._section_level:
             self._about_research = STATE_HEADING.fullmatch(block.words.strip(" .:")) is not None
@@ -234,7 +241,7 @@ class _ClaimFinder:
 
     def _paragraph(
         self, leaf: tuple[Sentence, ...], below: tuple[Sentence, ...], *, introduces: bool
-    ) -> Iterator[ParsedClaim]:
+    ) -> Iterator[Claim]:
         # The last citation counts for the sentences back to the one before; it may be a paragraph of its own below.
         cited = [number for number, sentence in enumerate(leaf[:-1]) if sentence.marks]
         last_marks = [mark for sentence in (*leaf[-1:], *below) for mark in sentence.marks]
@@ -254,7 +261,7 @@ class _ClaimFinder:
                 introduces=introduces and sentence is leaf[-1],
             )
 
-    def _row(self, row: tuple[Sentence, ...], heads: tuple[Sentence, ...]) -> Iterator[ParsedClaim]:
+    def _row(self, row: tuple[Sentence, ...], heads: tuple[Sentence, ...]) -> Iterator[Claim]:
         """Yield the cells of a row that state something, each with the citations that count for it.
 
         A citation in a cell of its own belongs to the cell before, and counts for cells without any. Writers cite cells
@@ -284,7 +291,7 @@ class _ClaimFinder:
                 place=self._here(row=others, column=names[column]),
             )
 
-    def _quote(self, block: Block, below: tuple[Sentence, ...]) -> Iterator[ParsedClaim]:
+    def _quote(self, block: Block, below: tuple[Sentence, ...]) -> Iterator[Claim]:
         pieces: list[list[Sentence]] = [[]]
         for sentence in (*sentences(block.parts[0]), *below):
             pieces[-1].append(sentence)
@@ -312,7 +319,7 @@ class _ClaimFinder:
         shared: tuple[CitationMark, ...] = (),
         only_cited: bool = False,
         introduces: bool = False,
-    ) -> Iterator[ParsedClaim]:
+    ) -> Iterator[Claim]:
         own = [mark for part in parts for mark in part.marks]
         evidence_ids = list(dict.fromkeys(key for mark in own or shared for key in mark.evidence_ids))
         words = words or (CELL_BREAK if row else " ").join(text for part in parts if (text := part.words))
@@ -322,9 +329,9 @@ class _ClaimFinder:
         states = states or _asserts(words, self._language, introduces=introduces)
         # A citation alone states nothing: it counts for the block above it.
         if words and (own or (not only_cited and states)):
-            yield ParsedClaim(
+            yield Claim(
                 id="",
-                words=words,
+                text=words,
                 section=self._section,
                 evidence_ids=evidence_ids,
                 sentences=parts,
@@ -383,15 +390,20 @@ def _asserts(sentence: str, language: str, *, introduces: bool) -> bool:
     return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", text)) >= MIN_WORDS or bool(find_quantities(text, language))
 
 
-class CountedClaim(NamedTuple):
-    """The properties of a claim that the figures of a verification count."""
+class CitingClaim(Protocol):
+    """A claim in the form of a tree or of a stored draft, as the figures of a verification need it."""
 
-    verdict: str
-    method: str
-    citations: int
-    section: str
-    split_off: bool = False
-    """True for the part without support of a statement whose other part is supported."""
+    @property
+    def text(self) -> str:
+        """Plain text."""
+
+    @property
+    def section(self) -> str:
+        """The nearest heading above it."""
+
+    @property
+    def citations(self) -> int:
+        """The count of its citations."""
 
 
 def split_off_by(corrections: Iterable[Correction]) -> frozenset[str]:
@@ -399,35 +411,42 @@ def split_off_by(corrections: Iterable[Correction]) -> frozenset[str]:
     return frozenset(words for correction in corrections for words in correction.split_off)
 
 
-def count_verdicts(summary: VerificationSummary, judged: Collection[CountedClaim]) -> VerificationSummary:
-    """Return a summary with the figures of these claims; its counts of corrections stay."""
+def count_verdicts(
+    summary: VerificationSummary,
+    judged: Sequence[tuple[CitingClaim, ClaimVerdict]],
+    split_off: Collection[str] = frozenset(),
+) -> VerificationSummary:
+    """Return a summary with the figures of these claims and their verdicts; its counts of corrections stay.
+
+    `split_off` are the texts of the parts without support of statements whose other parts are supported.
+    """
     removed = summary.correction_counts.get(CorrectionAction.REMOVE, 0)
-    verdicts = Counter(claim.verdict for claim in judged)
+    verdicts = Counter(found.verdict for _, found in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     decided = max(1, len(judged) - undecided)
+    cited = [(claim, found.verdict) for claim, found in judged if claim.citations]
     return summary.with_fields(
         claims=len(judged),
-        uncited_claims=sum(not claim.citations for claim in judged),
+        uncited_claims=len(judged) - len(cited),
         verdict_counts=dict(sorted(verdicts.items())),
-        method_counts=dict(sorted(Counter(claim.method for claim in judged).items())),
+        method_counts=dict(sorted(Counter(found.method for _, found in judged).items())),
         unsupported_share=round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         contradicted_share=round(verdicts[Verdict.CONTRADICTED] / decided, 4),
-        effective_citations=sum(claim.citations for claim in judged if claim.verdict == Verdict.SUPPORTED),
-        warning=not is_well_supported(judged) or (removed > 0 and not any(claim.citations for claim in judged)),
+        effective_citations=sum(claim.citations for claim, verdict in cited if verdict == Verdict.SUPPORTED),
+        warning=not is_well_supported(cited, split_off) or (removed > 0 and not cited),
     )
 
 
-def is_well_supported(judged: Iterable[CountedClaim]) -> bool:
-    """Return whether a report's statements are supported well enough for a completed run.
+def is_well_supported(cited: Sequence[tuple[CitingClaim, Verdict]], split_off: Collection[str] = frozenset()) -> bool:
+    """Return whether a report's cited statements are supported well enough for a completed run.
 
-    Of the cited ones none is contradicted, none in the answer itself (the first section) is unsupported, and at most a
-    fifth are unsupported overall. A part that was split off makes the answer no worse than the statement supported in
-    part that it was: it is marked, and counts overall.
+    None of them is contradicted, none in the answer itself (the first section) is unsupported, and at most a fifth are
+    unsupported overall. A part that was split off makes the answer no worse than the statement supported in part that
+    it was: it is marked, and counts overall.
     """
-    cited = [claim for claim in judged if claim.citations]
-    unsupported = [claim for claim in cited if claim.verdict == Verdict.UNSUPPORTED]
+    unsupported = [claim for claim, verdict in cited if verdict == Verdict.UNSUPPORTED]
     return (
-        all(claim.verdict != Verdict.CONTRADICTED for claim in cited)
-        and all(claim.split_off or claim.section != cited[0].section for claim in unsupported)
+        all(verdict != Verdict.CONTRADICTED for _, verdict in cited)
+        and all(claim.text in split_off or claim.section != cited[0][0].section for claim in unsupported)
         and len(unsupported) <= MAX_UNSUPPORTED_SHARE * len(cited)
     )

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations, takewhile
 from typing import Final
 
-from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims, split_off_by
+from activities.reporting.claims import Claim, count_verdicts, find_claims, split_off_by
 from activities.reporting.references import (
     DraftMarks,
     KnownAddresses,
@@ -124,16 +124,6 @@ class CitedPassage:
 
 
 @dataclass(frozen=True)
-class JudgedClaim:
-    """A claim of the text with its verdict."""
-
-    index: int
-    """From 1."""
-    claim: ParsedClaim
-    judged: ClaimVerdict
-
-
-@dataclass(frozen=True)
 class ReportInputs:
     """The parts of a report."""
 
@@ -148,7 +138,8 @@ class ReportInputs:
     """The draft that this report is made of, with citations of passages as `[ev-…]`; empty for none."""
     body: Blocks
     """The draft below its title, with citation numbers."""
-    claims: list[JudgedClaim]
+    claims: list[Claim]
+    """Of the text, with their verdicts."""
     checked: VerificationSummary
     """Figures of the verification of the claims."""
     citations: list[Citation]
@@ -242,7 +233,7 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     claims = find_claims(numbered, resolved.language, uncited=free, section_level=level)
     judged = _judge_all(claims, known, passages, registry, state)
     summary = state.evidence.verification.summary.with_fields(mode=resolved.verify.value)
-    checked = count_verdicts(summary, _counted_claims(judged, material.corrections))
+    checked = count_verdicts(summary, [(claim, claim.judged) for claim in judged], split_off_by(material.corrections))
     messages = ReportMessages.of(state.accounts.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
         numbered, judged = _with_signs(numbered, judged, messages)
@@ -279,21 +270,6 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     )
 
 
-def _counted_claims(judged: Sequence[JudgedClaim], corrections: Sequence[Correction]) -> list[CountedClaim]:
-    """Return what the counts of verdicts need of each claim."""
-    parts = split_off_by(corrections)
-    return [
-        CountedClaim(
-            item.judged.verdict,
-            item.judged.method,
-            len(item.claim.numbers),
-            item.claim.section,
-            item.claim.words in parts,
-        )
-        for item in judged
-    ]
-
-
 def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
     """Return the pairs of findings of which one contradicts the other, in order."""
     return [
@@ -326,12 +302,12 @@ def _cited_sources(
 
 
 def _judge_all(
-    claims: Sequence[ParsedClaim],
+    claims: Sequence[Claim],
     known: Mapping[str, ClaimVerdict],
     passages: Mapping[str, QuotedPassage],
     registry: KnownAddresses,
     state: ResearchState,
-) -> list[JudgedClaim]:
+) -> list[Claim]:
     """Return the claims with their `known` verdicts, by claim id, else with verdicts of rules."""
     language = state.resolution.language
     question = state.resolution.query
@@ -348,22 +324,22 @@ def _judge_all(
             for passage in (passages[key] for key in claim.evidence_ids)
         ]
         judged = known.get(claim.id) or judge(claim, cited, registry, language, question=question, verify=verify)
-        judged_claims.append(JudgedClaim(index, claim, judged))
+        judged_claims.append(replace(claim, index=index, judged=judged))
     return judged_claims
 
 
-def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportMessages) -> tuple[Blocks, list[JudgedClaim]]:
+def _with_signs(body: Blocks, judged: Sequence[Claim], say: ReportMessages) -> tuple[Blocks, list[Claim]]:
     """Append the sign of its verdict to each cited statement that is wrong or doubtful."""
     changed: dict[Sentence, Sentence] = {}
-    for item in judged:
-        if item.claim.evidence_ids and item.judged.verdict in DOUBTFUL:
-            cited = [sentence for sentence in item.claim.sentences if sentence.marks]
-            last = (cited or item.claim.sentences)[-1]
-            sign = CitationMark(sign=say.sign(item.judged.verdict))
+    for claim in judged:
+        if claim.evidence_ids and claim.judged.verdict in DOUBTFUL:
+            cited = [sentence for sentence in claim.sentences if sentence.marks]
+            last = (cited or claim.sentences)[-1]
+            sign = CitationMark(sign=say.sign(claim.judged.verdict))
             changed[last] = replace(last, inlines=(*last.inlines, Run(" "), sign))
     signed = [
-        replace(item, claim=replace(item.claim, sentences=tuple(changed.get(one, one) for one in item.claim.sentences)))
-        for item in judged
+        replace(claim, sentences=tuple(changed.get(sentence, sentence) for sentence in claim.sentences))
+        for claim in judged
     ]
     return change_sentences(body, lambda sentence: changed.get(sentence, sentence)), signed
 
@@ -603,7 +579,7 @@ def cut_passages(
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 def judge(
-    claim: ParsedClaim,
+    claim: Claim,
     cited: Sequence[CitedPassage],
     registry: KnownAddresses,
     language: str,
@@ -618,7 +594,7 @@ def judge(
     verdict = Verdict.UNVERIFIED
     method = CheckMethod.NONE
     reason: str = CITES_NOTHING
-    if is_verbatim(claim.words, (item.quote for item in cited), registry):
+    if is_verbatim(claim.text, (item.quote for item in cited), registry):
         verdict = Verdict.SUPPORTED
         method = CheckMethod.VERBATIM
         reason = VERBATIM
@@ -669,10 +645,10 @@ def unquote_inexact_quotes(blocks: Blocks, quotes: Mapping[str, str], registry: 
     for block in blocks:
         nested = [unquote_inexact_quotes(part, quotes, registry) for part in block.parts]
         count += sum(number for _, number in nested)
-        cited: Sequence[ParsedClaim] = ()
+        cited: Sequence[Claim] = ()
         if block.kind == "quote":
             cited = find_claims((block,), uncited=False)
-        pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
+        pairs = [(claim.text, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
         if not all(is_verbatim(claim_text, [quote], registry, in_part=True) for claim_text, quote in pairs):
             count += 1
             for part in block.parts[0]:

@@ -19,7 +19,8 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs
+from activities.reporting.claims import Claim
+from activities.reporting.inputs import RenderMaterial, ReportInputs, gather_inputs
 from activities.reporting.references import KnownAddresses, without_markers
 from activities.reporting.report_tree import ReportTree, build_report, write_markdown
 from activities.reporting.tree import WrittenText, clean_characters, sentences
@@ -249,7 +250,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         "findings": [
             _dump(finding) | {"contradicts": opposed.get(finding.id, [])} for finding in state.evidence.findings
         ],
-        "claims": [_claim(item, written) for item in inputs.claims],
+        "claims": [_claim(claim, written) for claim in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
         ],
@@ -338,9 +339,8 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     }
 
 
-def _claim(item: JudgedClaim, written: WrittenText) -> dict[str, Any]:
-    claim = item.claim
-    start, end = item.claim.span(written)
+def _claim(claim: Claim, written: WrittenText) -> dict[str, Any]:
+    start, end = claim.span(written)
     return {
         "id": claim.id,
         "text": written.text[start:end],
@@ -348,7 +348,7 @@ def _claim(item: JudgedClaim, written: WrittenText) -> dict[str, Any]:
         "end": end,
         "citation_numbers": claim.numbers,
         **_fields(claim, "section", "evidence_ids"),
-        **_fields(item.judged, "verdict", "method", "reason", "lacking"),
+        **_fields(claim.judged, "verdict", "method", "reason", "lacking"),
     }
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from activities.reporting.inputs import DOUBTFUL, JudgedClaim, ReportInputs
+from activities.reporting.claims import Claim
+from activities.reporting.inputs import DOUBTFUL, ReportInputs
 from activities.reporting.report_messages import ReportMessages
 from contracts.agents import NodeSummary, collect_nodes
 from contracts.checking import CorrectionAction
@@ -65,7 +66,7 @@ def notice_of(inputs: ReportInputs) -> tuple[str, str] | None:
         # Other reports of passages say so in their text; a live one has only its agreed headings.
         return say.name("outcome", outcome), " ".join(filter(None, [say.without_model, marked]))
     unverified = (item for item in inputs.claims if item.judged.verdict is Verdict.UNVERIFIED)
-    is_unchecked = inputs.resolved.verify is Verify.OFF and any(item.claim.evidence_ids for item in unverified)
+    is_unchecked = inputs.resolved.verify is Verify.OFF and any(item.evidence_ids for item in unverified)
     if is_unchecked:
         return say("not_verified"), say("not_checked")
     if not (marked or left_open):
@@ -75,7 +76,7 @@ def notice_of(inputs: ReportInputs) -> tuple[str, str] | None:
 
 def _marked(inputs: ReportInputs) -> str:
     """Return a sentence on the cited statements that are marked in the text; empty if there are none."""
-    cited = [item.judged.verdict for item in inputs.claims if item.claim.evidence_ids]
+    cited = [item.judged.verdict for item in inputs.claims if item.evidence_ids]
     count = sum(verdict in DOUBTFUL for verdict in cited)
     if inputs.resolved.verify is Verify.OFF or not count:
         return ""
@@ -87,7 +88,7 @@ def _undecided(inputs: ReportInputs) -> str:
 
     They are not marked in the text.
     """
-    cited = [item.judged.verdict for item in inputs.claims if item.claim.evidence_ids]
+    cited = [item.judged.verdict for item in inputs.claims if item.evidence_ids]
     undecided, unchecked = (cited.count(verdict) for verdict in (Verdict.NOT_ENOUGH_INFORMATION, Verdict.UNVERIFIED))
     if inputs.resolved.verify is Verify.OFF or not (undecided or unchecked):
         return ""
@@ -200,9 +201,9 @@ def _reason_suffix(reason: str | None, say: ReportMessages) -> str:
 
 
 # --- what was checked ------------------------------------------------------------------------------------------------
-def describe_checking(claims: Iterable[JudgedClaim], say: ReportMessages) -> str:
+def describe_checking(claims: Iterable[Claim], say: ReportMessages) -> str:
     """Return a sentence on how far a report's citations were checked."""
-    judged = [item.judged for item in claims if item.claim.evidence_ids]
+    judged = [item.judged for item in claims if item.evidence_ids]
     if not judged:
         return say("cites_nothing")
     methods = Counter(item.method for item in judged)
@@ -222,14 +223,14 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if doubtful := [item for verdict in DOUBTFUL for item in claims if item.judged.verdict == verdict]:
         by_model = any(item.judged.method == CheckMethod.MODEL for item in doubtful)
         items = [
-            f"{say.name('judged', item.judged.verdict)}: {shorten(item.claim.words, 200)}"
+            f"{say.name('judged', item.judged.verdict)}: {shorten(item.text, 200)}"
             + _lacking_suffix(item.judged.lacking, say)
             + _reason_suffix(item.judged.reason, say)
             for item in doubtful
         ]
         text = say("doubtful_model" if by_model else "doubtful")
         yield Fact(say("fact_doubtful"), text, _cut_list(items, say))
-    if uncited := [shorten(item.claim.words, 200) for item in claims if not item.claim.evidence_ids]:
+    if uncited := [shorten(item.text, 200) for item in claims if not item.evidence_ids]:
         yield _fact(say, "uncited", _cut_list(uncited, say), statements=say.count("statement", len(uncited)))
     changes: dict[str, list[str]] = {"corrected": [], "removed": []}
     for correction in inputs.corrections:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from activities.reporting.inputs import CitedSource, JudgedClaim, QuotedPassage, ReportInputs, text_around
+from activities.reporting.claims import Claim
+from activities.reporting.inputs import CitedSource, QuotedPassage, ReportInputs, text_around
 from activities.reporting.report_text import (
     Fact,
     describe_checking,
@@ -122,7 +123,7 @@ class ReportTree:
     facts: list[Fact]
     chapters: Mapping[Block, str]
     """Anchor of each heading of the second level."""
-    checks: Mapping[Sentence, JudgedClaim]
+    checks: Mapping[Sentence, Claim]
     """Verdict on the statement of a sentence."""
     anchors: Mapping[tuple[Sentence, int], str]
     """Anchor of each citation, by its sentence and its place in it."""
@@ -132,11 +133,11 @@ def build_report(inputs: ReportInputs) -> ReportTree:
     """Build the tree of a report."""
     say = inputs.messages
     body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=end_reason(inputs))}"),)
-    checks: dict[Sentence, JudgedClaim] = {}
+    checks: dict[Sentence, Claim] = {}
     by_passage: defaultdict[str, list[ListedCheck]] = defaultdict(list)
     for claim in inputs.claims:
-        checks |= dict.fromkeys(claim.claim.sentences, claim)
-        by_passage[next(iter(claim.claim.evidence_ids), "")].append(_check(inputs, claim))
+        checks |= dict.fromkeys(claim.sentences, claim)
+        by_passage[next(iter(claim.evidence_ids), "")].append(_check(inputs, claim))
     anchors: dict[tuple[Sentence, int], str] = {}
     by_evidence: defaultdict[str, list[str]] = defaultdict(list)
     for sentence in sentences(body):
@@ -241,7 +242,7 @@ def _passage(inputs: ReportInputs, passage: QuotedPassage) -> ListedPassage:
     )
 
 
-def _check(inputs: ReportInputs, claim: JudgedClaim) -> ListedCheck:
+def _check(inputs: ReportInputs, claim: Claim) -> ListedCheck:
     judged = claim.judged
     say = inputs.messages
     is_verbatim = judged.method == CheckMethod.VERBATIM
@@ -250,10 +251,10 @@ def _check(inputs: ReportInputs, claim: JudgedClaim) -> ListedCheck:
         verdict=judged.verdict.value,
         title=f"{VERDICT_SIGNS[judged.verdict]} {say.name('judged', judged.verdict)}",
         method=say.name("method", judged.method),
-        statement="" if is_verbatim else shorten(claim.claim.words, STATEMENT_CHARACTERS),
+        statement="" if is_verbatim else shorten(claim.text, STATEMENT_CHARACTERS),
         reason=say.translated(judged.reason),
-        is_cited=bool(claim.claim.evidence_ids),
-        proofs=[_passage(inputs, inputs.passages[key]) for key in list(claim.claim.evidence_ids)[1:]],
+        is_cited=bool(claim.evidence_ids),
+        proofs=[_passage(inputs, inputs.passages[key]) for key in list(claim.evidence_ids)[1:]],
     )
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, repeat, zip_longest
 from typing import Any, Final
 
-from activities.reporting.claims import ParsedClaim, claim_id, find_claims
+from activities.reporting.claims import Claim, claim_id, find_claims
 from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge, listing_above, show_passage, term_above, text_around
 from activities.reporting.references import KnownAddresses
@@ -370,7 +370,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
         extracted.append(
             checking.ExtractedClaim(
                 id=claim.id,
-                text=claim.words,
+                text=claim.text,
                 section=claim.section,
                 evidence_ids=claim.evidence_ids,
                 start=start,
@@ -389,7 +389,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     return extracted
 
 
-def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
+def _rule(claim: Claim, material: Material) -> dict[str, Any]:
     """Return the fields of a claim that follow from its verdict by rules: what is left to a checker, with remarks."""
     known = [material.passages[key] for key in claim.evidence_ids if key in material.passages]
     cited = [CitedPassage(text[item.start : item.end], item.heading, title, text) for item, title, text in known]

@@ -13,7 +13,7 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.claims import CountedClaim, count_verdicts, split_off_by
+from activities.reporting.claims import count_verdicts, split_off_by
 from activities.reporting.drafts import MARKDOWN_TYPE, join_sections, parse_draft, store_draft
 from activities.reporting.render import evidence_texts
 from activities.reporting.tree import write
@@ -165,12 +165,7 @@ class VerifyingActivities:
             claims_entry = await self.notebooks.write(material.entry)
             counts = Counter(correction.action.value for correction in corrections)
             parts = split_off_by(corrections)
-            judged = [
-                CountedClaim(
-                    verdict.verdict, verdict.method, len(claim.evidence_ids), claim.section, claim.text in parts
-                )
-                for claim, verdict in zip(claims, verdicts, strict=True)
-            ]
+            judged = list(zip(claims, verdicts, strict=True))
             summary = checking.VerificationSummary(
                 mode=request.mode, not_reached=request.unreached, correction_counts=dict(sorted(counts.items()))
             )
@@ -178,7 +173,7 @@ class VerifyingActivities:
                 claims_entry="" if claims_entry == request.claims_entry else claims_entry,
                 verdicts_entry=await self.notebooks.write(VerdictsEntry(items=verdicts)),
                 corrections_entry=await self._store(checking.CorrectionsEntry(items=corrections)),
-                summary=count_verdicts(summary, judged),
+                summary=count_verdicts(summary, judged, parts),
                 verdicts=[verdict.verdict for verdict in verdicts],
                 draft=draft,
                 evidence=chosen.evidence if draft else [],

@@ -53,5 +53,5 @@ def _id_of(report: dict[str, Any], claim: dict[str, Any]) -> str:
     blocks = parse(report["report"]["markdown"], ReportMarks())
     written = write(blocks)
     found = find_claims(blocks, report["language"])
-    words = next((one.words for one in found if one.span(written)[0] == claim["start"]), claim["text"])
+    words = next((one.text for one in found if one.span(written)[0] == claim["start"]), claim["text"])
     return claim_id(words, claim["evidence_ids"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.claims import ParsedClaim
+from activities.reporting.claims import Claim
 from activities.reporting.inputs import CitedPassage, judge
 from activities.reporting.references import KnownAddresses
 from benchmarks.passages import answer, index, load
@@ -38,7 +38,7 @@ class Cited:
 
     def judged(self) -> ClaimVerdict:
         """What the report would say of it."""
-        claim = ParsedClaim(id="", words=self.words, section="", evidence_ids=[], sentences=())
+        claim = Claim(id="", text=self.words, section="", evidence_ids=[], sentences=())
         return judge(claim, self.passages, NO_ADDRESSES, self.language)
 
 

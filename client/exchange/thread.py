@@ -61,10 +61,10 @@ def render_thread(parts: Sequence[ThreadPart], texts: Mapping[str, str]) -> Rend
     material = material_of(merged.report, stored, [])
     given: list[ClaimVerdict] = []
     known = _given_verdicts(parts, merged, texts)
-    for item in gather_inputs(material).claims if known else ():
-        verdict = known.get(claim_key(item.claim.words, list(item.claim.evidence_ids)))
+    for claim in gather_inputs(material).claims if known else ():
+        verdict = known.get(claim_key(claim.text, list(claim.evidence_ids)))
         if verdict is not None:
-            given.append(verdict.with_fields(claim_id=item.claim.id))
+            given.append(verdict.with_fields(claim_id=claim.id))
     return render(material.with_fields(verdicts=given))
 
 
@@ -86,10 +86,10 @@ def _given_verdicts(
             for source in report.sources
             if source.text_hash
         }
-        for item in gather_inputs(material_of(report, by_hash, [])).claims:
-            if item.claim.id in verdicts:
-                passages = [merged.passages[number, key] for key in item.claim.evidence_ids]
-                given.setdefault(claim_key(item.claim.words, passages), verdicts[item.claim.id])
+        for claim in gather_inputs(material_of(report, by_hash, [])).claims:
+            if claim.id in verdicts:
+                passages = [merged.passages[number, key] for key in claim.evidence_ids]
+                given.setdefault(claim_key(claim.text, passages), verdicts[claim.id])
     return given
 
 

@@ -1,19 +1,20 @@
 """Claims: which sentences are some, under which ids, and what rules say of them."""
 
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.reporting.claims import MAX_BEFORE, CountedClaim, ParsedClaim, count_verdicts, find_claims
+from activities.reporting.claims import MAX_BEFORE, Claim, count_verdicts, find_claims
 from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge, show_passage
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
 from activities.reporting.tree import WrittenText, parse, sentences, write
-from contracts.checking import CorrectionAction, VerificationSummary
-from contracts.evidence import CheckMethod, Evidence, Verdict
+from contracts.checking import CorrectionAction, ExtractedClaim, VerificationSummary
+from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from tests.drawn import draws
 from tests.unit.activities.reporting.sample import SAMPLE, rendered
 
@@ -30,7 +31,7 @@ CITED = {
 REGISTRY = KnownAddresses.of(["https://good.test/page"])
 
 
-def numbered(draft: str) -> tuple[list[ParsedClaim], WrittenText]:
+def numbered(draft: str) -> tuple[list[Claim], WrittenText]:
     blocks = parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([]))
     blocks, _ = number_citations(blocks, EVIDENCE, [], {})
     return find_claims(blocks), write(blocks)
@@ -82,7 +83,7 @@ def test_questions_labels_and_leads_are_no_claims() -> None:
     """Neither what leads over to a list nor a short label asserts something."""
     draft = f"# T\n\nWhich one is faster?\n\nThe main differences are:\n\n- Bloom filters\n- Reads cost more [{A}]\n"
     (claim,) = find_claims(parse_draft(draft))
-    assert (claim.words, claim.section) == ("Reads cost more", "")
+    assert (claim.text, claim.section) == ("Reads cost more", "")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_questions_labels_and_leads_are_no_claims() -> None:
 def test_a_citation_at_the_end_counts_back_to_the_one_before(draft: str, claims: list[tuple[str, list[str]]]) -> None:
     """Sentences share the last citation of their paragraph; lead words are no claims; a citation may end a sentence."""
     found = find_claims(parse_draft(draft))
-    assert [(claim.words, claim.evidence_ids) for claim in found if claim.evidence_ids] == claims
+    assert [(claim.text, claim.evidence_ids) for claim in found if claim.evidence_ids] == claims
 
 
 TABLE = f"""It has these settings:
@@ -118,12 +119,12 @@ TABLE = f"""It has these settings:
 def test_a_cell_is_judged_with_the_heads_of_its_row_and_column() -> None:
     """A citation in a cell of its own belongs to the cell before, and counts for the cells of the row without any."""
     default, note, alone, uncited = find_claims(parse_draft(TABLE))
-    assert (default.words, default.evidence_ids, default.stated) == ("FULL", [A], "synchronous | FULL")
+    assert (default.text, default.evidence_ids, default.stated) == ("FULL", [A], "synchronous | FULL")
     assert (default.place.column, default.place.row) == ("Default", "Setting: synchronous; Note: is safe")
     assert default.place.leads == ["It has these settings:"]
-    assert (note.words, note.evidence_ids, note.place.row) == ("is safe", [B, A], "Setting: synchronous; Default: FULL")
-    assert (alone.words, alone.row_head, alone.evidence_ids) == ("cache_size", "", [C])
-    assert (uncited.words, uncited.row, uncited.evidence_ids) == ("other | 2", True, [])
+    assert (note.text, note.evidence_ids, note.place.row) == ("is safe", [B, A], "Setting: synchronous; Default: FULL")
+    assert (alone.text, alone.row_head, alone.evidence_ids) == ("cache_size", "", [C])
+    assert (uncited.text, uncited.row, uncited.evidence_ids) == ("other | 2", True, [])
 
 
 def test_a_full_stop_within_code_ends_no_sentence() -> None:
@@ -148,7 +149,7 @@ def test_an_uncited_cell_beside_cited_ones_is_no_claim() -> None:
     """Where cells are cited one by one, "No finding" is a word about the research."""
     rows = f"| Substrings | No finding | By trigrams [{A}] |\n| Languages | By dictionaries [{B}] | No finding |\n"
     found = find_claims(parse_draft(f"| | One | Other |\n|---|---|---|\n{rows}"))
-    assert [claim.words for claim in found] == ["By trigrams", "By dictionaries"]
+    assert [claim.text for claim in found] == ["By trigrams", "By dictionaries"]
 
 
 def test_equal_cells_of_different_rows_are_different_statements() -> None:
@@ -334,8 +335,8 @@ def test_numbers_of_the_text_itself_are_no_figures(statement: str, verdict: str)
 def test_a_citation_alone_counts_for_the_block_above_it(text: str, statement: str) -> None:
     """The statement of a listing or a quotation is its text; a citation without words is no claim, and never empty."""
     claims = find_claims(parse_draft(text.replace("{A}", A)))
-    assert [claim.words for claim in claims if claim.evidence_ids] == [statement] * bool(statement)
-    assert all(claim.words for claim in claims)
+    assert [claim.text for claim in claims if claim.evidence_ids] == [statement] * bool(statement)
+    assert all(claim.text for claim in claims)
 
 
 @pytest.mark.parametrize("heading", ["Gaps and limitations", "Lücken und Grenzen", "Limitaciones", "Offene Fragen"])
@@ -343,7 +344,7 @@ def test_sentences_about_the_research_are_no_claims(heading: str) -> None:
     """Under its heading an uncited sentence says what the research did not find; a cited one is a claim as elsewhere."""
     state = f"No source gives a figure for users.\n\nThe figure dates from 2015 [{A}]."
     found = find_claims(parse_draft(f"## {heading}\n\n{state}\n\n## Conclusion\n\nIt holds for most users.\n"))
-    assert [claim.words for claim in found] == ["The figure dates from 2015.", "It holds for most users."]
+    assert [claim.text for claim in found] == ["The figure dates from 2015.", "It holds for most users."]
 
 
 SIGNED = "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7\\]").replace("|", "\\|").split("\n"))
@@ -370,7 +371,7 @@ def test_only_the_very_words_of_a_passage_are_its_quotation(draft: str, same: bo
     claim = numbered(draft)[0][-1]
     found = judge(claim, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en")
     assert (found.verdict, found.method) == (("supported", "verbatim") if same else ("unverified", "none"))
-    assert "elsewhere" not in claim.words
+    assert "elsewhere" not in claim.text
 
 
 SIGNS = ["\n\n", "\n", "> ", "- ", "1. ", "`x` ", "**", "| a |\n|---|\n| ", "```\n", "# ", "    ", "(", ")", "\\"]
@@ -392,6 +393,14 @@ def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     assert [claim.id for claim in drafted] == [claim.id for claim in claims]
 
 
+def statement(
+    section: str, verdict: Verdict, *, text: str = "It holds.", evidence_ids: Sequence[str] = (A,)
+) -> tuple[ExtractedClaim, ClaimVerdict]:
+    """A claim of a draft and its verdict."""
+    claim = ExtractedClaim(id="c", text=text, section=section, evidence_ids=list(evidence_ids), fingerprint="c")
+    return claim, ClaimVerdict(claim_id="c", verdict=verdict, method=CheckMethod.RULES)
+
+
 LETTERS = {"-" if verdict is Verdict.UNVERIFIED else verdict.value[0]: verdict for verdict in Verdict}
 
 
@@ -409,9 +418,9 @@ LETTERS = {"-" if verdict is Verdict.UNVERIFIED else verdict.value[0]: verdict f
 )
 def test_a_report_is_supported_or_not(answer: str, rest: str, borne_out: bool) -> None:
     """A contradiction, an unsupported answer, or a fifth of unsupported statements is too much; doubt alone is not."""
-    judged = [CountedClaim(verdict, CheckMethod.RULES, 1, "Summary") for verdict in map(LETTERS.__getitem__, answer)]
-    judged += [CountedClaim(verdict, CheckMethod.RULES, 1, "More") for verdict in map(LETTERS.__getitem__, rest)]
-    judged += [CountedClaim(Verdict.UNVERIFIED, CheckMethod.NONE, 0, "Summary")] * 20
+    judged = [statement("Summary", LETTERS[letter]) for letter in answer]
+    judged += [statement("More", LETTERS[letter]) for letter in rest]
+    judged += [statement("Summary", Verdict.UNVERIFIED, evidence_ids=[])] * 20
     figures = count_verdicts(VerificationSummary(), judged)
     assert figures.warning is not borne_out
     assert figures.shortfall == ((answer + rest).count("u") + (answer + rest).count("c"), len(answer + rest))
@@ -422,8 +431,9 @@ def test_a_report_is_supported_or_not(answer: str, rest: str, borne_out: bool) -
 def test_a_part_that_was_split_off_fails_no_answer() -> None:
     """It is marked in the text, as the whole statement was before; without a split it would fail the answer."""
     for split_off, borne_out in ((True, True), (False, False)):
-        judged = [CountedClaim(Verdict.SUPPORTED, CheckMethod.MODEL, 1, "Summary")] * 5
-        judged += [CountedClaim(Verdict.UNSUPPORTED, CheckMethod.MODEL, 1, "Summary", split_off)]
-        assert count_verdicts(VerificationSummary(), judged).warning is not borne_out
-        contradicted = CountedClaim(Verdict.CONTRADICTED, CheckMethod.MODEL, 1, "Summary", split_off)
-        assert count_verdicts(VerificationSummary(), [*judged, contradicted]).warning
+        parts = {"The rest."} if split_off else set()
+        judged = [statement("Summary", Verdict.SUPPORTED)] * 5
+        judged += [statement("Summary", Verdict.UNSUPPORTED, text="The rest.")]
+        assert count_verdicts(VerificationSummary(), judged, parts).warning is not borne_out
+        contradicted = statement("Summary", Verdict.CONTRADICTED, text="The rest.")
+        assert count_verdicts(VerificationSummary(), [*judged, contradicted], parts).warning
