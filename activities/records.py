@@ -41,7 +41,7 @@ from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.day_budget import DayBudget
-from providers.shared.run_queue import RunQueue
+from providers.shared.run_queue import QueueFull, RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12  # 96 bits cannot be guessed
@@ -78,13 +78,23 @@ class RecordsActivities:
             if request.continued or prepared.stored_result is not None:
                 return prepared
             # If the run is refused after this, the queue frees its place.
-            turn = await self.queue.take(request.research_id, prepared.resolved.tenant, parsed.priority)
+            turn = await self._enter_queue(request.research_id, prepared.resolved.tenant, parsed.priority)
             if not turn.place and not parsed.continue_from:
                 # Saved now, so that a run terminated early can be resumed with the answers it paid for.
                 state = ResearchState(work=WorkState(status=RunStatus.RUNNING))
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
             return prepared.with_fields(has_turn=not turn.place, turn=turn if turn.place else None)
+
+    async def _enter_queue(self, research_id: str, tenant: str, priority: int) -> messages.QueueTurn:
+        """Return the turn or the place of a run that has not begun. Raises `RunRefused` if too many wait."""
+        try:
+            return await self.queue.take(research_id, tenant, priority, has_begun=False)
+        except QueueFull as full:
+            if self.budget is not None:
+                with suppress(ProviderError):  # the next run that lacks money finds it by itself
+                    await self.budget.release(research_id)
+            raise RunRefused(str(full)) from None
 
     @activity.defn(name=activities.PREVIEW_RESEARCH.name)
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:

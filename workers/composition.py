@@ -246,7 +246,8 @@ async def _records(stores: _Stores) -> list[Activity]:
     retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.files.archive, sole=sole)
     sweeping = partial(sweep_periodically, retention, settings.retention_days, stores.shared.store)
     await stores.stack.enter_async_context(_in_background(sweeping))
-    limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
+    runs = settings.runs
+    limits = QueueLimits(runs.at_once, runs.at_once_per_tenant, runs.queued, runs.queued_per_tenant)
     queue = RunQueue(stores.shared.store, limits, OpenRuns(stores.client))
     await stores.stack.enter_async_context(_in_background(queue.serve))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))

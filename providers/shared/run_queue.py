@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from contracts.base import CheckedModel
 from contracts.messages import QueueTurn
+from contracts.texts import plural
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue
@@ -63,11 +64,18 @@ class Runs(Protocol):
 
 @dataclass(frozen=True)
 class QueueLimits:
-    """Number of runs that may be active at once."""
+    """Number of runs that may be active at once, and that may wait."""
 
     at_once: int = 20
     at_once_per_tenant: int | None = None
     """None: as many as in total."""
+    queued: int = 10_000
+    queued_per_tenant: int | None = None
+    """None: as many as in total."""
+
+
+class QueueFull(Exception):
+    """A further run would be one more in line than the operator allows; the message names the line and the remedy."""
 
 
 class QueuedRun(CheckedModel):
@@ -102,6 +110,33 @@ class QueueState(BaseModel):
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------
+def enter(
+    state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float, priority: int = DEFAULT_PRIORITY
+) -> QueueTurn:
+    """Do what `ask` does for a run whose work has not begun. Raises `QueueFull` if it would wait and may not.
+
+    A run that is at work or in line already is never refused.
+    """
+    knows = any(run.id == research_id for run in (*state.running, *state.waiting))
+    turn = ask(state, research_id, tenant, limits, now, priority)
+    if knows or not turn.place:
+        return turn
+    of_tenant = sum(run.tenant == tenant for run in state.waiting)
+    if limits.queued_per_tenant is not None and of_tenant > limits.queued_per_tenant:
+        raise QueueFull(_words_of_full(limits.queued_per_tenant, "queued_per_tenant", f" of the tenant {tenant}"))
+    if len(state.waiting) > limits.queued:
+        raise QueueFull(_words_of_full(limits.queued, "queued"))
+    return turn
+
+
+def _words_of_full(limit: int, setting: str, whose: str = "") -> str:
+    waiting = f"{plural(limit, 'run')}{whose} may wait" if limit else f"no run{whose} may wait"
+    return (
+        f"the queue is full: {waiting} (the operator's runs.{setting}): start it again when some of them have begun, "
+        f"as `research list` shows"
+    )
+
+
 def ask(
     state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float, priority: int = DEFAULT_PRIORITY
 ) -> QueueTurn:
@@ -226,11 +261,17 @@ class RunQueue:
         """Time at which there may be something to do with it."""
         self._news_due = 0.0
 
-    async def take(self, research_id: str, tenant: str, priority: int = DEFAULT_PRIORITY) -> QueueTurn:
-        """Admit the run or return its place. Raises `RateLimited` under sustained contention."""
+    async def take(
+        self, research_id: str, tenant: str, priority: int = DEFAULT_PRIORITY, *, has_begun: bool = True
+    ) -> QueueTurn:
+        """Admit the run or return its place. Raises `RateLimited` under sustained contention.
+
+        Raises `QueueFull` for a run whose work has not begun, if too many wait.
+        """
+        rule = ask if has_begun else enter
 
         def step(state: QueueState, now: float) -> tuple[QueueState, QueueTurn]:
-            return state, ask(state, research_id, tenant, self._limits, now, priority)
+            return state, rule(state, research_id, tenant, self._limits, now, priority)
 
         return await self._queue.update(KEY, step)
 

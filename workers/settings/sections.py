@@ -205,12 +205,16 @@ class WorkersSettings(ConfigSection):
 
 
 class RunsSettings(ConfigSection):
-    """`[runs]`: the number of active runs, as others wait for their turn, and so do their clocks; what one may cost."""
+    """`[runs]`: the number of active runs and of those that may wait for their turn; what one may cost."""
 
     at_once: int = Field(default=20, ge=1, le=10_000)
     """In total. More than the workers and the model endpoint can serve in time delays all runs."""
     at_once_per_tenant: int | None = Field(default=None, ge=1, le=10_000)
     """Of one tenant; without it, as many as in total while no other tenant waits."""
+    queued: int = Field(default=10_000, ge=0, le=100_000)
+    """In total. A further run is refused; one that has begun, or waits already, never is."""
+    queued_per_tenant: int | None = Field(default=None, ge=0, le=100_000)
+    """Of one tenant; without it, as many as in total."""
     max_cost_usd: float | None = Field(default=None, ge=0)
     """Most US dollars that a run may cost unless its request, or `[strategy.NAME.DEPTH]`, has another value. None: as
     the preset has it."""

@@ -309,6 +309,16 @@ async def test_a_run_that_may_begin_has_a_session(records: Records) -> None:
     assert await records.world.sessions.load("r-2") is None
 
 
+async def test_a_run_that_may_not_wait_is_refused(records: Records) -> None:
+    """It names the queue and the remedy, and has no session; a run that has begun is prepared again."""
+    records.world.queue = RunQueue(records.world.shared, QueueLimits(at_once=1, queued=0), OpenForEver())
+    await records.call("prepare_research", prepare())
+    refused = await records.failure("prepare_research", prepare().model_copy(update={"research_id": "r-2"}))
+    assert (refused.type, refused.message.split(":")[0]) == (failures.REFUSED, "the queue is full")
+    assert await records.world.sessions.load("r-2") is None
+    assert (await records.call("prepare_research", prepare())).has_turn
+
+
 async def test_a_history_that_continues_changes_nothing(records: Records) -> None:
     """The next history of a run gets the stored resolution, whatever the request says; a resumption resolves again."""
     stored = await records.keep(phase="analysis")

@@ -16,10 +16,12 @@ from providers.shared.run_queue import (
     KEY,
     LEASE_SECONDS,
     NEWS_SECONDS,
+    QueueFull,
     QueueLimits,
     QueueState,
     RunQueue,
     ask,
+    enter,
     is_news,
     read_places,
     release,
@@ -39,6 +41,13 @@ class Hall:
     def place(self, research_id: str, tenant: str = "a", priority: int = 3) -> int:
         self.now += 0.1
         return ask(self.state, research_id, tenant, self.limits, self.now, priority).place
+
+    def enter(self, research_id: str, tenant: str = "a") -> int:
+        self.now += 0.1
+        state = self.state.model_copy(deep=True)  # as a store that is not written when the step fails
+        place = enter(state, research_id, tenant, self.limits, self.now).place
+        self.state = state
+        return place
 
     def running(self) -> Counter[str]:
         return Counter(run.tenant for run in self.state.running)
@@ -100,6 +109,30 @@ def test_a_higher_priority_is_the_first_to_use_the_room_of_its_tenant() -> None:
     assert [hall.place("early", "a"), hall.place("urgent", "a", 1)] == [1, 1]
     release(hall.state, "work")
     assert [hall.place("early", "a"), hall.place("urgent", "a", 1)] == [1, 0]
+
+
+def test_a_line_is_as_long_as_the_operator_allows() -> None:
+    """One run more is refused and leaves no trace; those that wait, or have begun, keep their places."""
+    hall = Hall(QueueLimits(at_once=1, queued=3, queued_per_tenant=2))
+    assert [hall.enter(name) for name in "abc"] == [0, 1, 2]
+    with pytest.raises(QueueFull, match=r"2 runs of the tenant a may wait \(.*runs\.queued_per_tenant\)"):
+        hall.enter("d")
+    assert hall.enter("e", "b") == 1
+    with pytest.raises(QueueFull, match=r"3 runs may wait \(.*runs\.queued\)"):
+        hall.enter("f", "c")
+    assert [hall.enter(name) for name in "ab"] == [0, 2]
+    assert hall.place("d") == 4  # a run with work that is done waits for its turn again
+    release(hall.state, "a")
+    release(hall.state, "d")
+    assert hall.enter("f", "c") == 2
+
+
+def test_no_run_need_wait() -> None:
+    """With no place in line a run begins at once or is refused."""
+    hall = Hall(QueueLimits(at_once=1, queued=0))
+    assert hall.enter("a") == 0
+    with pytest.raises(QueueFull, match="no run may wait"):
+        hall.enter("b")
 
 
 PLACES = [*((*known, True) for known in ((1, 2), (20, 0), (16, 20), (3, 4), (30, 20)))]
