@@ -122,6 +122,7 @@ def test_a_line_is_as_long_as_the_operator_allows() -> None:
         hall.enter("f", "c")
     assert [hall.enter(name) for name in "ab"] == [0, 2]
     assert hall.place("d") == 4  # a run with work that is done waits for its turn again
+    assert hall.enter("b") == 2
     release(hall.state, "a")
     release(hall.state, "d")
     assert hall.enter("f", "c") == 2
