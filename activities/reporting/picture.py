@@ -9,12 +9,13 @@ from typing import Final
 
 METHOD: Final = '<dl class="method">'
 """The facts under *Method* begin there, and the pictures stand before them."""
-OPENING: Final = '<figure class="run">'
+OPENING: Final = '<figure class="run" lang="en">'
+"""Names of pools, roles and calls are not translated."""
 CLOSING: Final = "</figure>"
 ELEMENTS: Final = frozenset("figure figcaption svg defs pattern rect g title text line p details summary ol li".split())
 ATTRIBUTES: Final = frozenset(
     "class id width height x y x1 x2 y1 y2 fill stroke viewBox role".split()
-    + "font-size aria-label patternUnits patternTransform".split()
+    + "lang font-size aria-label patternUnits patternTransform".split()
 )
 """Attributes of a picture: none of them leads anywhere, loads anything or runs anything."""
 CLASSES: Final = frozenset("run calls pool wait hatch tick time quiet done open repeated failed".split())
