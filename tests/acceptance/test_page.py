@@ -129,7 +129,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         written = page.locator("a[download]", has_text="html")
         whole = await page.request.get(urljoin(address, await written.get_attribute("href")))
         thread = await whole.text()
-        assert (whole.status, thread.count('<figure class="run">')) == (200, 2)
+        assert (whole.status, thread.count('<figure class="run" lang="en">')) == (200, 2)
         assert thread.index(QUESTION) < thread.index("And which settings control it?")
         assert await page.evaluate("window.taken") is None
         assert problems == []

@@ -37,7 +37,7 @@ def test_a_picture_is_taken_out_to_the_byte() -> None:
         "<P>x</P>",
         "<p class=calls>x</p>",
         "<!-- x -->",
-        '<figure class="run">x</figure>',
+        '<figure class="run" lang="en">x</figure>',
     ],
 )
 def test_what_is_no_drawing_stays_in_the_page(hostile: str) -> None:
