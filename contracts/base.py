@@ -15,7 +15,12 @@ BoundedMap: TypeAlias = Annotated[dict[str, T], Field(max_length=1_000)]
 
 
 class CheckedModel(BaseModel):
-    """A model whose copies with other values are checked by mypy."""
+    """A model whose copies with other values are checked by mypy, and whose validators are made at first use.
+
+    A command uses few of these models, and making all validators took half of its start.
+    """
+
+    model_config = ConfigDict(defer_build=True)
 
     def with_fields(self, **fields: object) -> Self:
         """Return a copy with other values in these fields; the values are not validated again.
@@ -62,6 +67,14 @@ class CompactModel(Contract):
         return self.model_dump_json(
             exclude=set(exclude), exclude_defaults=True, exclude_computed_fields=True, context=AS_DATA
         )
+
+
+def build_validators() -> None:
+    """Make the validators of all imported models now, so that no workflow task has to wait for one."""
+    kinds: list[type[CheckedModel]] = [CheckedModel]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+        kind.model_rebuild()
 
 
 class ListEntry(CompactModel, Generic[T]):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import (
-    BaseModel,
     ConfigDict,
     Field,
     SerializeAsAny,
@@ -75,7 +74,7 @@ class Position(CheckedModel):
         return cls.model_validate(current.model_dump() if current else {"strategy": cls.NAME})
 
 
-class Unit(BaseModel):
+class Unit(CheckedModel):
     """A finished unit of work."""
 
     name: str
@@ -98,7 +97,7 @@ class OpenPause(CheckedModel):
     """True if the next unit need not wait for the answer: both are done at the same time."""
 
 
-class Refresh(BaseModel):
+class Refresh(CheckedModel):
     """A refresh of a finished run: its sources are read again, and the report is compared with the previous one."""
 
     before: DocumentRef
@@ -113,7 +112,7 @@ class Refresh(BaseModel):
     """Source id → reason why it could not be read again; its archived text remains valid."""
 
 
-class StatePart(BaseModel):
+class StatePart(CheckedModel):
     """A part of the state of a run; changed in place by its workflow."""
 
     model_config = ConfigDict(extra="ignore", validate_assignment=False)
@@ -330,7 +329,7 @@ class PeopleState(StatePart):
     event_count: int = 0
 
 
-class ResearchState(BaseModel):
+class ResearchState(CheckedModel):
     """The state of a run in five parts, of ids, offsets, labels and short statements.
 
     In JSON, and so in sessions and for clients, the fields of all parts are side by side.

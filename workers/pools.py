@@ -30,6 +30,7 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import Info
 
+from contracts.base import build_validators
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import MODULE_PREFIX, POOLS
 from workers.resolution_inputs import product_version
@@ -328,6 +329,7 @@ def _is_event(job: WorkflowActivationJob) -> bool:
 
 def workflow_runner() -> SandboxedWorkflowRunner:
     """Create the runner for all workflow workers and the replay tests."""
+    build_validators()
     return _Runner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSTHROUGH_MODULES))
 
 

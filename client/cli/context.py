@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -38,8 +38,20 @@ if TYPE_CHECKING:
     from providers.search.corpus.library import CorpusLibrary
 
 NO_SERVER: Final = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
-MAX_LISTED_RUNS: Final = 500
+PAGE_RUNS: Final = 50
+"""Of a list, unless a person asks for another number."""
+MAX_LISTED_RUNS: Final = 10_000
+"""Runs of the server among which a text, a tenant or the beginning of an id is looked for."""
+CHECKED_AT_ONCE: Final = 100
+"""Ids in one query."""
+PAGE_OF_SERVER: Final = 1_000
+"""Most runs that a server returns in one answer by default."""
+RUNS: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
+OPEN_RUNS: Final = f'{RUNS} AND ExecutionStatus="Running"'
+CLOSED_RUNS: Final = f'{RUNS} AND ExecutionStatus!="Running" AND ExecutionStatus!="ContinuedAsNew"'
 RUNNING: Final = "running"
+LAST: Final = "last"
+"""What a person may write for the newest run."""
 ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # no look-alike characters
 OUTCOMES: Final = {RunStatus(outcome.value): outcome for outcome in STOP_REASONS}
 """Outcome of a stored run without a result, by status."""
@@ -55,6 +67,17 @@ class ServerRun:
     question: str = ""
     """As its memo has it, shortened; empty without a memo."""
     tenant: str = ResearchRequest.model_fields["tenant"].default
+
+
+@dataclass(frozen=True)
+class ServerRuns:
+    """Runs of a server, newest first, each id once."""
+
+    runs: Sequence[ServerRun] = ()
+    total: int = 0
+    """Number of its runs; where not all were read, one that was resumed counts for each time."""
+    is_complete: bool = True
+    """True if all its runs were read."""
 
 
 class Stores:
@@ -154,13 +177,31 @@ class CommandContext:
         stored = await self.stores.sessions.list()
         return [session for session in stored if self.tenant in (None, session.tenant)]
 
-    async def server_runs(self, at_least: int = 0) -> list[ServerRun]:
-        """List the server's runs of the tenant, newest first, each id once; empty without a server."""
+    async def server_runs(self, at_least: int = PAGE_RUNS) -> ServerRuns:
+        """List the server's newest open and newest closed runs of the tenant, so many of each; none without a server.
+
+        With a tenant all runs are read, as far as `MAX_LISTED_RUNS`.
+        """
         client = await self.client_if_running()
         if client is None:
-            return []
-        runs = await list_runs(client, max(at_least, MAX_LISTED_RUNS))
-        return [run for run in runs if self.tenant in (None, run.tenant)]
+            return ServerRuns()
+        if self.tenant is None:
+            return await list_runs(client, at_least)
+        listed = await list_runs(client, MAX_LISTED_RUNS)
+        own = [run for run in listed.runs if run.tenant == self.tenant]
+        return replace(listed, runs=own, total=len(own))
+
+    async def open_among(self, ids: Sequence[str]) -> set[str]:
+        """Return which of these runs are open on the server; none without a server."""
+        client = await self.client_if_running()
+        found: set[str] = set()
+        for start in range(0, len(ids) if client is not None else 0, CHECKED_AT_ONCE):
+            assert client is not None
+            named = ", ".join(f'"{research_id}"' for research_id in ids[start : start + CHECKED_AT_ONCE])
+            found |= {
+                run.id async for run in client.temporal.list_workflows(f"{OPEN_RUNS} AND WorkflowId IN ({named})")
+            }
+        return found
 
     async def queue_places(self) -> dict[str, QueueTurn] | None:
         """Read the places of all queued runs at once; None if this machine does not see the workers' queue."""
@@ -181,7 +222,10 @@ class CommandContext:
     async def find(self, run_id: str) -> "RunInfo":
         """Load the run that a person names. Raises `CommandError`."""
         started = {session.research_id: session.saved_at for session in await self.sessions()}
-        started |= {run.research_id: run.started_at for run in await self.server_runs()}
+        if run_id not in started:
+            # A part of an id may be that of any run; the newest run is on the first page.
+            listed = await self.server_runs(PAGE_RUNS if run_id == LAST else MAX_LISTED_RUNS)
+            started |= {run.research_id: run.started_at for run in listed.runs}
         ids = sorted(started, key=lambda research_id: started[research_id], reverse=True)
         return await self.load_run(resolve_id(run_id, ids))
 
@@ -325,7 +369,7 @@ def resolve_id(run_id: str, ids: Sequence[str]) -> str:
 
     `ids` lists ids, newest first.
     """
-    if run_id == "last":
+    if run_id == LAST:
         if not ids:
             raise CommandError('there is no run yet: start one with `research run "…"`')
         return ids[0]
@@ -339,11 +383,32 @@ def resolve_id(run_id: str, ids: Sequence[str]) -> str:
     raise CommandError(f"{quote(run_id)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
 
 
-async def list_runs(client: ResearchClient, limit: int = MAX_LISTED_RUNS) -> list[ServerRun]:
-    """List the newest runs of a server, newest first, each id once."""
+async def list_runs(
+    client: ResearchClient, limit: int = MAX_LISTED_RUNS, queries: Sequence[str] = (OPEN_RUNS, CLOSED_RUNS)
+) -> ServerRuns:
+    """List a server's newest open runs and its newest closed ones, so many of each."""
     newest: dict[str, ServerRun] = {}
+    total = 0
+    is_complete = True
+    for query in queries:  # open ones first, so that a run that ends between the two is in one of them
+        found = await _read_list(client, query, limit)
+        for run in found:
+            if SAFE_ID.fullmatch(run.research_id):  # any program may start workflows there, with any id
+                newest[run.research_id] = max(run, newest.get(run.research_id, run), key=lambda each: each.started_at)
+        total += len(found)
+        if len(found) == limit:
+            is_complete = False
+            total += (await client.temporal.count_workflows(query)).count - limit
+    runs = sorted(newest.values(), key=lambda run: run.started_at, reverse=True)
+    return ServerRuns(runs, len(runs) if is_complete else total, is_complete)
+
+
+async def _read_list(client: ResearchClient, query: str, limit: int) -> list[ServerRun]:
+    """Read the runs of a query, newest first."""
+    found = []
+    page = min(limit, PAGE_OF_SERVER)
     try:
-        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=limit):
+        async for run in client.temporal.list_workflows(query, limit=limit, page_size=page):
             question = await run.memo_value(names.QUESTION_MEMO, "")
             status = run.status.name.lower() if run.status else ""
             # Any program may have written the memo.
@@ -351,9 +416,7 @@ async def list_runs(client: ResearchClient, limit: int = MAX_LISTED_RUNS) -> lis
             if isinstance(question, str):
                 shown = shorten(question, names.MEMO_CHARACTERS)
             tenant = await run.memo_value(names.TENANT_MEMO, ServerRun.tenant)
-            listed = ServerRun(run.id, status, run.start_time.isoformat(), shown, str(tenant))
-            if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
-                newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)
+            found.append(ServerRun(run.id, status, run.start_time.isoformat(), shown, str(tenant)))
     except ValueError:
         print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
-    return sorted(newest.values(), key=lambda run: run.started_at, reverse=True)
+    return found

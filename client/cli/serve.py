@@ -18,7 +18,7 @@ import structlog
 from temporalio.service import RPCError
 from typer import BadParameter, Option
 
-from client.cli.context import NO_SERVER, RUNNING, list_runs
+from client.cli.context import NO_SERVER, OPEN_RUNS, list_runs
 from client.cli.corpus import SET_HOME
 from client.cli.http_doors import CHAT, PAGE, TOOLS, listen_for_chats
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
@@ -42,6 +42,8 @@ DRAIN_TIME: Final = timedelta(seconds=10)
 """Short, because a person waits at the terminal; calls cut off are retried by the next worker."""
 
 IDLE_CHECK_SECONDS: Final = 30.0
+MAX_COMPARED_RUNS: Final = 500
+"""Open runs whose settings a starting process compares with its own."""
 
 _tasks: set["asyncio.Task[None]"] = set()  # the event loop has only weak references
 
@@ -177,10 +179,10 @@ async def _end_when_idle(client: ResearchClient, minutes: float) -> None:
     while time.monotonic() - since < 60 * minutes:
         await asyncio.sleep(min(IDLE_CHECK_SECONDS, 60 * minutes))
         try:
-            runs = await list_runs(client)
+            is_busy = (await client.temporal.count_workflows(OPEN_RUNS)).count > 0
         except RPCError:  # the server is restarting
             continue
-        if any(server_run.status == RUNNING for server_run in runs):
+        if is_busy:
             since = time.monotonic()
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -232,10 +234,8 @@ async def other_settings(settings: Settings, client: ResearchClient, sessions: S
     foreign = [identity for identity, mark in marks.items() if mark != settings.mark() and not is_gone(identity)]
     others = {identity.partition("-")[2].rpartition("/")[0] for identity in foreign}
     runs = []
-    for server_run in await list_runs(client):
-        text = None
-        if server_run.status == RUNNING:
-            text = await sessions.load(server_run.research_id)
+    for server_run in (await list_runs(client, MAX_COMPARED_RUNS, (OPEN_RUNS,))).runs:
+        text = await sessions.load(server_run.research_id)
         resolved = text and ResearchState.model_validate_json(text).work.resolved
         if resolved and resolved.configuration_digest != settings.digest():
             runs.append(server_run.research_id)

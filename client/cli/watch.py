@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -16,7 +17,7 @@ from typing import Annotated, Final, Literal, TypeVar
 from rich.text import Text
 from typer import Option
 
-from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun
+from client.cli.context import MAX_LISTED_RUNS, OUTCOMES, PAGE_RUNS, RUNNING, CommandContext, RunInfo, ServerRun
 from client.cli.options import AsJson, Commands, Quiet, RunId
 from client.cli.output import CommandError, ExitCode, SafeConsole, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
@@ -241,38 +242,79 @@ async def list_runs(
     context: CommandContext,
     *,
     query: Annotated[str, Option(metavar="TEXT", help="only questions that contain this")] = "",
-    limit: Annotated[int, Option(min=1, metavar="N", help="show at most N runs")] = 50,
+    limit: Annotated[int, Option(min=1, metavar="N", help="show at most N runs")] = PAGE_RUNS,
+    skip: Annotated[int, Option(min=0, metavar="N", help="leave out the N newest")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """List runs, newest first, also those that the server no longer has, and those that were refused."""
-    shown, has_runs = await list_rows(context, query.casefold(), limit)
+    """List runs, newest first, also those that the server no longer has, and those that were refused.
+
+    research list --limit 20 --skip 20
+    """
+    listed = await list_rows(context, query.casefold(), limit, skip)
+    if listed.has_more:
+        print_hint(_older(listed, query, limit, skip))
     if as_json:
-        print_json([asdict(row) for row in shown])
+        print_json([asdict(row) for row in listed.rows])
         return
-    if not shown:
-        print_hint("no run matches" if has_runs else 'there is no run yet: research run "…" --corpus ./folder')
-    statuses = [row.status.replace("_", " ") for row in shown]
-    width = max((len(row.research_id) for row in shown), default=0)
+    if not listed.rows:
+        print_hint("no run matches" if listed.total else 'there is no run yet: research run "…" --corpus ./folder')
+    statuses = [row.status.replace("_", " ") for row in listed.rows]
+    width = max((len(row.research_id) for row in listed.rows), default=0)
     status_width = max(map(len, statuses), default=0)
-    for row, status in zip(shown, statuses, strict=True):
+    for row, status in zip(listed.rows, statuses, strict=True):
         line = Text(f"{row.research_id:<{width}}  {status:<{status_width}}  {local_time(row.when)}  ")
         line.append(f"{printable(row.reason)}  " if row.reason else "", "yellow").append(printable(row.query))
         print_result(line, cut=True)
 
 
-async def list_rows(context: CommandContext, text: str, limit: int) -> tuple[list[RunRow], bool]:
-    """Return the newest runs whose question contains a text, and whether there are any runs at all.
+def _older(listed: "Listed", query: str, limit: int, skip: int) -> str:
+    """Say which runs a page shows, of how many, and how to list older ones."""
+    last = skip + len(listed.rows)
+    options = ["--query", shlex.quote(query)] if query else []
+    options += ["--limit", str(limit)] if limit != PAGE_RUNS else []
+    command = " ".join(["research list", *options, "--skip", str(last)])
+    total = ""
+    if not query:
+        total = f" of {listed.total:,}" if listed.is_exact else f" of about {listed.total:,}"
+    return f"runs {skip + 1:,} to {last:,}{total}; older ones: {command}"
 
-    The places of queued runs are read at once. Where the queue cannot be read, the runs that are shown are asked.
+
+@dataclass(frozen=True)
+class Listed:
+    """A page of the list of runs."""
+
+    rows: Sequence[RunRow]
+    has_more: bool = False
+    """True if there are older ones that match."""
+    total: int = 0
+    """Number of all runs, whether they match or not."""
+    is_exact: bool = True
+    """False if the number is an estimate: it counts a run that was resumed for each time."""
+
+
+async def list_rows(context: CommandContext, text: str, limit: int, skip: int = 0) -> Listed:
+    """Return the newest runs whose question contains a text, after the first `skip` of them.
+
+    The places of queued runs are read at once. Where the queue cannot be read, the runs that are shown are asked. For a
+    page the server is asked for a page; for a text, for all its runs, up to `MAX_LISTED_RUNS`.
     """
-    on_server = {run.research_id: run for run in await context.server_runs(limit)}
+    wanted = skip + limit + 1
+    listed = await context.server_runs(MAX_LISTED_RUNS if text else wanted)
+    on_server = {run.research_id: run for run in listed.runs}
     places = None
     if any(run.status == RUNNING for run in on_server.values()):
         places = await context.queue_places()
+    sessions = await context.sessions()
+    elsewhere: set[str] = set()
+    if not listed.is_complete:
+        unlisted = [each.research_id for each in sessions if not each.closed and each.research_id not in on_server]
+        elsewhere = await context.open_among(unlisted)  # they began before those that are listed
     found: list[RunRow | ServerRun] = []
-    for session in await context.sessions():
+    for session in sessions:
         run = on_server.pop(session.research_id, None)
         status = session.status
+        if session.research_id in elsewhere:
+            continue
         if not session.closed and run is not None and run.status == RUNNING:
             status = status if status in AWAITING_VALUES else RUNNING
         elif not session.closed:
@@ -284,12 +326,13 @@ async def list_rows(context: CommandContext, text: str, limit: int) -> tuple[lis
     found.sort(key=lambda each: datetime.fromisoformat(_when(each)), reverse=True)
     shown: list[RunRow] = []
     position = 0
-    while len(shown) < limit and position < len(found):
-        batch = found[position : position + limit - len(shown)]
+    while len(shown) < wanted and position < len(found):
+        batch = found[position : position + wanted - len(shown)]
         position += len(batch)
         rows = await asyncio.gather(*(_row(context, each, text, places) for each in batch))
         shown += [row for row in rows if row is not None]
-    return shown, bool(found)
+    total = max(len(found) + len(elsewhere), listed.total)
+    return Listed(shown[skip : wanted - 1], len(shown) == wanted, total, listed.is_complete)
 
 
 def _when(run: RunRow | ServerRun) -> str:

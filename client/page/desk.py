@@ -171,8 +171,9 @@ class PageDesk:
         Raises `CommandError`, `ClientError`.
         """
         found: list[ListedRun] = []
-        rows, _ = await list_rows(context or self.context(), text.casefold(), MAX_LISTED + 1)
-        for row in rows:
+        wanted = limit if not status and user is None else MAX_LISTED
+        page = await list_rows(context or self.context(), text.casefold(), wanted + 1)
+        for row in page.rows:
             if status and row.status != status:
                 continue
             facts = await self.facts(row)

@@ -139,11 +139,15 @@ async def test_a_list_of_forged_runs_has_its_ids_and_short_questions(client: Cli
     try:
         async with asyncio.timeout(SHOWN_SECONDS):
             while (
-                len(listed := [run for run in await list_runs(ResearchClient(client)) if "forged" in run.research_id])
+                len(
+                    listed := [
+                        run for run in (await list_runs(ResearchClient(client))).runs if "forged" in run.research_id
+                    ]
+                )
                 < 4
             ):
                 await asyncio.sleep(0.1)
-        ids = {run.research_id for run in await list_runs(ResearchClient(client))}
+        ids = {run.research_id for run in (await list_runs(ResearchClient(client))).runs}
         questions = [await ResearchClient(client).handle(run.research_id).question() for run in listed]
     finally:
         for handle in handles:

@@ -12,7 +12,7 @@ import pytest
 
 from client.agent_events import AnyAgentEvent, Translation
 from client.cli import talk, watch
-from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
+from client.cli.context import CommandContext, RunInfo, ServerRun, ServerRuns, open_context
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
 from client.cli.preflight import RequestedRun
@@ -129,6 +129,11 @@ async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: py
     assert row.reason == "no worker answers: whether it is queued is unknown"
 
 
+def queued_run(number: int) -> ServerRun:
+    """Return an open run that began on this day of a month."""
+    return ServerRun(f"r-{number}", "running", f"2026-11-2{number}T10:00:00+00:00", f"Question {number}?")
+
+
 async def test_only_runs_that_are_listed_are_asked() -> None:
     """Of a long queue the newest up to the limit, and of those only the ones whose question fits."""
     asked = list[str]()
@@ -138,42 +143,74 @@ async def test_only_runs_that_are_listed_are_asked() -> None:
         return Mock(question=AsyncMock(return_value=QUESTION), status=AsyncMock(return_value=Mock(queue_place=None)))
 
     context = AsyncMock()
-    context.server_runs.return_value = [
-        ServerRun(f"r-{number}", "running", f"2026-11-2{number}T10:00:00+00:00", f"Question {number}?")
-        for number in range(9)
-    ]
-    context.stores.sessions.list.return_value = []
+    context.server_runs.return_value = ServerRuns([queued_run(number) for number in reversed(range(9))], 9)
+    context.sessions.return_value = []
     context.queue_places.return_value = None
     context.running_client.return_value = Mock(handle=handle)
-    rows, _ = await watch.list_rows(context, "", 2)
-    assert ([row.research_id for row in rows], asked) == (["r-8", "r-7"], ["r-8", "r-7"])
-    rows, has_runs = await watch.list_rows(context, "question 3", 2)
-    assert ([row.research_id for row in rows], has_runs) == (["r-3"], True)
-    rows, _ = await watch.list_rows(context, QUESTION.casefold(), 2)  # longer than the memo has it
-    assert [row.query for row in rows] == [QUESTION] * 2
+    page = await watch.list_rows(context, "", 2)
+    # One more than the page is asked, to know whether there are older ones.
+    assert ([row.research_id for row in page.rows], asked) == (["r-8", "r-7"], ["r-8", "r-7", "r-6"])
+    page = await watch.list_rows(context, "question 3", 2)
+    assert ([row.research_id for row in page.rows], page.total) == (["r-3"], 9)
+    page = await watch.list_rows(context, QUESTION.casefold(), 2)  # longer than the memo has it
+    assert [row.query for row in page.rows] == [QUESTION] * 2
 
 
 async def test_a_long_queue_is_listed_without_asking_its_runs() -> None:
     """Places come from the queue itself: of runs that are only on the server, and of a stored one that waits again."""
     context = AsyncMock(server_away="")
-    context.server_runs.return_value = [
-        ServerRun(f"r-{number}", "running", f"2026-11-2{number}T10:00:00+00:00", f"Question {number}?")
-        for number in range(4)
-    ]
-    context.stores.sessions.list.return_value = [
+    context.server_runs.return_value = ServerRuns([queued_run(number) for number in range(4)], 4)
+    context.sessions.return_value = [
         StoredSession(research_id="r-3", query=QUESTION, status="running", saved_at="2026-11-20T10:00:00", closed=False)
     ]
     context.queue_places.return_value = {f"r-{n}": QueueTurn(place=n, waiting=3) for n in range(1, 4)}
-    rows, _ = await watch.list_rows(context, "", 50)
-    assert [(row.research_id, row.status, row.reason) for row in rows] == [
+    page = await watch.list_rows(context, "", 50)
+    assert [(row.research_id, row.status, row.reason) for row in page.rows] == [
         ("r-3", "queued", "place 3 of 3"),
         ("r-2", "queued", "place 2 of 3"),
         ("r-1", "queued", "place 1 of 3"),
         ("r-0", "running", ""),
     ]
-    rows, _ = await watch.list_rows(context, "question 2", 50)
-    assert [row.research_id for row in rows] == ["r-2"]
+    page = await watch.list_rows(context, "question 2", 50)
+    assert [row.research_id for row in page.rows] == ["r-2"]
     context.running_client.assert_not_awaited()
+
+
+async def test_a_page_of_a_long_list_asks_the_server_for_a_page() -> None:
+    """A page says how many runs there are; a stored run that is open further back in the line is not interrupted."""
+    sessions = [
+        StoredSession(research_id=name, query=QUESTION, status="running", saved_at=saved, closed=False)
+        for name, saved in (("r-at-work", "2026-11-30T10:00:00+00:00"), ("r-gone", "2026-11-27T12:00:00+00:00"))
+    ]
+    context = AsyncMock(server_away="")
+    context.sessions.return_value = sessions
+    context.queue_places.return_value = {}
+    context.open_among.return_value = {"r-at-work"}
+    newest = [queued_run(number) for number in (8, 7, 6)]
+    context.server_runs.return_value = ServerRuns(newest, 2_000, is_complete=False)
+    page = await watch.list_rows(context, "", 2)
+    context.server_runs.assert_awaited_with(3)
+    context.open_among.assert_awaited_with(["r-at-work", "r-gone"])
+    assert [(row.research_id, row.status) for row in page.rows] == [("r-8", "running"), ("r-gone", "interrupted")]
+    assert (page.has_more, page.total, page.is_exact) == (True, 2_000, False)
+    page = await watch.list_rows(context, "", 2, 2)
+    context.server_runs.assert_awaited_with(5)
+    assert [row.research_id for row in page.rows] == ["r-7", "r-6"]
+
+
+def test_the_list_says_how_to_see_older_runs(home: Path) -> None:
+    """A page that is not all names its place and the command for the next page, with the same options."""
+    for number in range(3):
+        save_run(home, f"r-{number}", stored(status=RunStatus.CANCELLED), closed=True)
+    first = research("list", "--limit", "2", "--query", "wrap around", "--json")
+    assert "older ones" not in research("list").stderr
+    shown = research("list", "--limit", "2")
+    assert "runs 1 to 2 of 3; older ones: research list --limit 2 --skip 2" in shown.stderr
+    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["r-2", "r-1"]
+    assert json.loads(first.stdout) == []
+    worded = research("list", "--limit", "2", "--query", "wraparound", "--json")
+    assert "runs 1 to 2; older ones: research list --query wraparound --limit 2 --skip 2" in worded.stderr
+    assert [row["research_id"] for row in json.loads(research("list", "--skip", "2", "--json").stdout)] == ["r-0"]
 
 
 async def test_a_run_whose_server_restarts_is_not_interrupted() -> None:
