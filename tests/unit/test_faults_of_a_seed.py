@@ -1,23 +1,67 @@
-"""The benchmark of faults: what a seed draws, and when it calls an answer paid twice."""
+"""The benchmark of endurance: what a seed draws, when an answer counts as asked again, and what a table calls a problem."""
 
-from benchmarks.chaos import EVERYWHERE, OF_STORE, STRATEGIES, Kill, draw_faults, paid_again
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from benchmarks.endurance import Piece, Run, made_again, problems_of, read_pieces, record_of
+from benchmarks.faults import EVERYWHERE, OF_STORE, STRATEGIES, Kill, Spell, draw_faults, paid_again
 
 
 def test_a_seed_draws_every_kind_and_strategy_and_the_same_again() -> None:
-    """Each kind strikes before one strikes again; another seed has another order."""
-    faults = draw_faults(36, len(EVERYWHERE) + 2, "redis", can_mount=False)
+    """Each kind strikes before one strikes again; another seed or piece has another order."""
+    count = len(EVERYWHERE) + len(OF_STORE["redis"])
+    faults = draw_faults(36, 0, count, "redis", lambda _: True)
     assert {fault.kind for fault in faults} == {*EVERYWHERE, *OF_STORE["redis"]}
     assert {fault.strategy for fault in faults} == set(STRATEGIES)
-    assert faults == draw_faults(36, len(faults), "redis", can_mount=False)
-    assert faults != draw_faults(37, len(faults), "redis", can_mount=False)
-    assert "disk" not in {fault.kind for fault in draw_faults(36, 20, "file", can_mount=False)}
+    assert all(5 <= fault.seconds <= 240 for fault in faults)
+    assert faults == draw_faults(36, 0, count, "redis", lambda _: True)
+    assert faults != draw_faults(37, 0, count, "redis", lambda _: True)
+    assert faults != draw_faults(36, 1, count, "redis", lambda _: True)
+    assert "disk" not in {fault.kind for fault in draw_faults(36, 0, 40, "file", lambda kind: kind != "disk")}
 
 
-def test_no_answer_is_paid_twice_unless_a_kill_lost_it() -> None:
-    """Neither a kill long after the answer excuses a second payment, nor one at which everything was written."""
-    unwritten, written = Kill(100.0, 1, [], 100.0), Kill(100.0, 0, [], 100.0)
-    assert paid_again([[99.5, 120.0], [50.0]], [unwritten]) == (0, 1)
-    assert paid_again([[99.5, 120.0], [99.6, 121.0]], [unwritten]) == (1, 1)
-    assert paid_again([[99.5, 120.0]], [written]) == (1, 0)
-    assert paid_again([[50.0, 120.0]], [unwritten]) == (1, 0)
-    assert paid_again([[50.0, 120.0]], []) == (1, 0)
+def test_no_answer_is_asked_again_unless_a_kill_lost_it() -> None:
+    """Neither a kill long after the answer excuses a second one, nor one at which everything was written; a worker that stood
+    still is counted apart.
+    """
+    unwritten, written, unknown = Kill(100.0, 1, []), Kill(100.0, 0, []), Kill(100.0, None, [])
+    assert paid_again([[99.5, 120.0], [50.0]], [unwritten], []) == (0, 1, 0)
+    assert paid_again([[99.5, 120.0], [99.6, 121.0]], [unwritten], []) == (1, 1, 0)
+    assert paid_again([[99.5, 120.0], [99.6, 121.0]], [unknown], []) == (0, 2, 0)
+    assert paid_again([[99.5, 120.0]], [written], []) == (1, 0, 0)
+    assert paid_again([[50.0, 120.0]], [unwritten], []) == (1, 0, 0)
+    assert paid_again([[50.0, 120.0]], [], []) == (1, 0, 0)
+    assert paid_again([[50.0, 120.0]], [], [Spell("standstill", 49.0, 90.0)]) == (0, 0, 1)
+    assert paid_again([[50.0, 120.0]], [], [Spell("standstill", 60.0, 90.0)]) == (1, 0, 0)
+
+
+def test_a_call_waits_from_the_kill_or_the_last_fault_after_it() -> None:
+    """A server that was away meanwhile is not the wait for the call; one that went away later changes nothing."""
+    kill = Kill(100.0, 0, ["a", "b"], left=1)
+    started = {"a": [90.0, 150.0], "b": [95.0]}
+    assert made_again(kill, started, []) == [50.0]
+    assert made_again(kill, started, [Spell("server", 110.0, 140.0)]) == [10.0]
+    assert made_again(kill, started, [Spell("server", 160.0, 170.0), Spell("model-503", 80.0, 90.0)]) == [50.0]
+
+
+def test_only_what_must_not_be_is_a_problem(tmp_path: Path) -> None:
+    """A record that is written and read again counts each kind of problem, and none where all is well."""
+    run = Run("r-1", "living", "worker", 5.0, "redis", outcome="completed", approval="whole", refresh="completed")
+    good = Piece(0, 39, [run], {"worker": 1}, answered=2_000, on_their_way=2, stood_still=3, made_again=[17.0])
+    assert problems_of([good]) == {}
+    others = {
+        "lost": replace(run, outcome="stuck", reason="lost"),
+        "stuck": replace(run, outcome="stuck", reason="RUNNING"),
+        "failed": replace(run, outcome="failed"),
+        "partial": replace(run, outcome="partial"),
+        "audits that differ": replace(run, audit="one difference"),
+        "approvals that are not whole": replace(run, approval="MessageRefused"),
+        "refreshes that are not whole": replace(run, refresh="failed"),
+    }
+    bad = replace(good, number=1, runs=list(others.values()), asked_again=1, on_their_way=3, made_again=[21.0])
+    for piece in (good, bad):
+        record_of(tmp_path, piece.number).write_text(json.dumps(asdict(piece)), encoding="utf-8")
+    assert read_pieces(tmp_path) == [good, bad]
+    figures = {"answers asked again without a kill", "too many answers asked again", "calls made again late"}
+    assert problems_of([bad]) == dict.fromkeys([*others, *figures], 1)

@@ -1,0 +1,538 @@
+"""A thousand runs under a thousand faults: `python -m benchmarks.endurance [--runs 1000] [--seed 39]`.
+
+Runs come in pieces of at most 20 minutes. A piece is a deployment of its own: two worker processes with all pools, a
+Temporal server, a made-up web on loopback, a model whose calls take 1 to 3 s. Two pieces of three have Valkey and an
+object store, one has all in files. Every few seconds a run starts, of the five strategies in turns, and has a fault of
+its own (`benchmarks.faults`) that all open runs suffer. Every fourth run waits for an approval, which a person gives
+after a while. A live report that has ended is refreshed on the server, its pages changed.
+
+What a piece found is a file of the folder. The same command goes on with the pieces that are missing; several of them
+share the work; with `--report` one prints the table alone. However a command ends, no process of it stays.
+
+An answer is *asked again* if the endpoint delivered it more than once. Counted apart: it was on its way when a worker
+was killed and not yet in the journal (at most as many as the endpoint's book then had more answers than the journal),
+or its worker stood still for longer than the server waits (`standstill`). Exit code 1 unless no run is lost, stuck,
+failed or partial, every audit finds no difference, every approval and refresh is whole, no other answer was asked
+again, and those on their way are at most one of a thousand.
+"""
+
+import argparse
+import asyncio
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import structlog
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from benchmarks.fake_processes import question, subject
+from benchmarks.faults import (
+    FAULTS_AT_ONCE,
+    STOPS,
+    Deployment,
+    Fault,
+    Kill,
+    Spell,
+    Store,
+    can_mount,
+    deployed,
+    draw_faults,
+    find_faketime,
+    paid_again,
+)
+from benchmarks.processes import tree
+from client.client_errors import ClientError, NoWorker, RunClosed, ServerUnreachable
+from client.handle import ResearchClient, ResearchHandle
+from contracts.messages import refresh_schedule
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.plan import APPROVAL_PHRASE
+from contracts.request import ResearchRequest
+from contracts.vocabulary import Outcome, RunStatus
+from tests.fakes.messages_api import Call
+from tests.unit.client.cli.command_line import research
+from workers.dev_server import FileLock
+from workers.own_process import exit_process, run_to_end
+
+T = TypeVar("T")
+
+FAULTS_OF_A_PIECE: Final = 25
+BURST: Final = 8
+"""Runs that are started at once where the fault is a full queue."""
+AT_ONCE: Final = 6
+"""Runs that may work at once."""
+STARTING_SECONDS: Final = 600.0
+"""No run or fault begins later in a piece."""
+ENDING_SECONDS: Final = 360.0
+"""Seconds after the last fault by which every run must have ended."""
+APPROVAL_SECONDS: Final = (2.0, 60.0)
+LIMITS: Final = {"deadline_seconds": 3_600, "max_iterations": 1}
+DEPTHS: Final = ("light", "medium")
+AWAY: Final = (RPCError, ServerUnreachable, NoWorker)
+"""What a client sees of a server or workers that are away."""
+MOST_ASKED_AGAIN: Final = 0.001
+SOON: Final = 20.0
+"""Seconds after a kill by which a call under way is made again while another worker lives."""
+SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
+"""Options of `prctl`."""
+
+
+@dataclass
+class Run:
+    """A run and what became of it."""
+
+    name: str
+    strategy: str
+    kind: str
+    seconds: float
+    """Of its fault."""
+    store: Store
+    outcome: str = "stuck"
+    """`lost`, `stuck`, or an outcome."""
+    reason: str = ""
+    wall: float = 0.0
+    audit: str = ""
+    """The first line of what an audit found; empty for nothing."""
+    approval: str = ""
+    """`whole`, or what was wrong with it; empty for a run that waits for none."""
+    refresh: str = ""
+    """The outcome of the refresh of a live report; empty for a run without one."""
+
+
+@dataclass
+class Piece:
+    """What a piece found."""
+
+    number: int
+    seed: int
+    runs: list[Run] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    """How often each kind struck."""
+    seconds: float = 0.0
+    load: float = 0.0
+    answered: int = 0
+    asked_again: int = 0
+    on_their_way: int = 0
+    stood_still: int = 0
+    made_again: list[float] = field(default_factory=list)
+    """For each call under way during a kill that another worker outlived: seconds until it was made again, from the
+    kill or the end of the last fault since then.
+    """
+    made_again_alone: list[float] = field(default_factory=list)
+    """The same where all workers were killed."""
+    ended_alone: int = 0
+
+
+# --- one piece -------------------------------------------------------------------------------------------------------
+def store_of(piece: int) -> Store:
+    """Return where the deployment of a piece has its state."""
+    return "file" if piece % 3 == 2 else "redis"
+
+
+def plan_of(seed: int, piece: int, count: int, kinds: Sequence[str], *, mounts: bool) -> list[Fault]:
+    """Draw the faults of a piece; `kinds` are the only ones, if there are any."""
+    unusable = {"disk"} if not mounts else set()
+    if find_faketime() is None:
+        unusable.add("clock")
+    return draw_faults(
+        seed,
+        piece,
+        count,
+        store_of(piece),
+        lambda kind: kind not in unusable and (not kinds or kind in kinds),
+    )
+
+
+def request_of(number: int, strategy: str) -> dict[str, Any]:
+    """Return a request about a subject that no other run of the piece has."""
+    return {
+        "query": question(number),
+        "strategy": strategy,
+        "depth": DEPTHS[number % 2],
+        "limits": LIMITS | {"max_sources": 4 + number % 3},
+        "search": {"providers": ["searxng"]},
+        "gates": {"approve": "plan" if waits(number) else "none"},
+    }
+
+
+def waits(number: int) -> bool:
+    """Return whether a run waits for an approval."""
+    return number % 4 == 1
+
+
+async def patiently(call: Callable[[], Awaitable[T]]) -> T:
+    """Make a call again as long as server or workers are away, as a person does."""
+    while True:
+        try:
+            return await call()
+        except AWAY:
+            await asyncio.sleep(1.0)
+
+
+async def suffer_all(number: int, seed: int, count: int, kinds: Sequence[str], folder: Path) -> Piece:
+    """Start run after run, each with its fault; wait for all, and check them."""
+    began, piece = time.monotonic(), Piece(number, seed)
+    faults, store = plan_of(seed, number, count, kinds, mounts=can_mount()), store_of(number)
+    bursts = sum(fault.kind == "queue" for fault in faults)
+    async with deployed(folder, store, faults, len(faults) + bursts * BURST, AT_ONCE) as deployment:
+        client = await deployment.made.client()
+        chance = random.Random(f"{seed}/{number}/people")
+        following: list[asyncio.Task[None]] = []
+        striking: list[asyncio.Task[None]] = []
+        slots = asyncio.Semaphore(FAULTS_AT_ONCE)
+
+        def begin(fault: Fault) -> None:
+            run_number = len(piece.runs)
+            run = Run(f"r-{number}-{run_number}", fault.strategy, fault.kind, fault.seconds, store)
+            piece.runs.append(run)
+            pause = chance.uniform(*APPROVAL_SECONDS)
+            following.append(asyncio.create_task(follow(deployment, client, run, run_number, pause)))
+
+        async def strike(fault: Fault) -> None:
+            await asyncio.sleep(fault.after)
+            await deployment.suffer(fault)
+            slots.release()
+
+        for fault in faults:
+            await asyncio.sleep(fault.gap)
+            await slots.acquire()
+            if time.monotonic() - began > STARTING_SECONDS:
+                break
+            for _ in range(1 + BURST * (fault.kind == "queue")):
+                begin(fault)
+            striking.append(asyncio.create_task(strike(fault)))
+        await asyncio.gather(*striking)
+        await asyncio.wait(following, timeout=ENDING_SECONDS)
+        for run, task in zip(piece.runs, following, strict=True):
+            if task.done() and (problem := task.exception()) is not None:
+                run.outcome, run.reason = "stuck", f"{type(problem).__name__}: {problem}"[:300]
+            elif not task.done():
+                task.cancel()
+                run.reason = await describe(client, run.name)
+        piece.load = os.getloadavg()[0]
+        close_books(piece, deployment)
+        for run in piece.runs:
+            run.audit = await audit(deployment, run.name) if run.outcome not in ("lost", "stuck") else "no result"
+    piece.seconds = time.monotonic() - began
+    return piece
+
+
+async def follow(deployment: Deployment, client: Client, run: Run, number: int, pause: float) -> None:
+    """Start a run, approve its plan after a pause, wait for its end, and refresh its live report."""
+    researcher = ResearchClient(client)
+    began = time.monotonic()
+    with suppress(RunClosed):  # the server's answer to the start was lost
+        await patiently(lambda: researcher.start(request_of(number, run.strategy), run.name))
+    handle = researcher.handle(run.name)
+    if waits(number):
+        run.approval = await approve(handle, pause)
+    result = await patiently(handle.result)
+    run.wall = time.monotonic() - began
+    run.outcome = result.outcome.value
+    if result.outcome is not Outcome.COMPLETED:
+        run.reason = f"{result.stop_reason.value}: {'; '.join(result.limitations)}"[:300]
+    elif run.strategy == "living":
+        run.refresh = await refresh(deployment, client, run.name, number)
+
+
+async def approve(handle: ResearchHandle, pause: float) -> str:
+    """Approve the plan of a run once it has waited; return `whole`, or what was wrong."""
+    await _until_status(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
+    await asyncio.sleep(pause)
+    shown = await patiently(handle.status)
+    if shown.status is not RunStatus.AWAITING_APPROVAL:
+        return f"{shown.status.value} without an approval"
+    try:
+        await patiently(lambda: handle.approve_plan(1, APPROVAL_PHRASE))
+    except ClientError as error:
+        return f"{type(error).__name__}: {error}"[:200]
+    return "whole"
+
+
+async def _until_status(handle: ResearchHandle, holds: Callable[[ResearchStatus], bool]) -> None:
+    while not holds(await patiently(handle.status)):  # noqa: ASYNC110  another process decides
+        await asyncio.sleep(1.0)
+
+
+async def refresh(deployment: Deployment, client: Client, name: str, number: int) -> str:
+    """Change the pages of a live report, have its schedule refresh it at once, and return the outcome."""
+    about = subject(number)
+    world = deployment.made.world
+    world.show(
+        [
+            replace(site, body=site.body.replace("degrees", "grades")) if about in site.body else site
+            for site in world.sites
+        ]
+    )
+    researcher, handle = ResearchClient(client), client.get_workflow_handle(name)
+    before = (await patiently(handle.describe)).run_id
+    asked = ResearchRequest.model_validate(
+        request_of(number, "living") | {"continue_from": name, "refresh": True, "gates": {"approve": "none"}}
+    )
+    await patiently(lambda: researcher.schedule_refresh(asked, name, timedelta(days=1)))
+    await patiently(client.get_schedule_handle(refresh_schedule(name)).trigger)
+    while (await patiently(handle.describe)).run_id == before:  # noqa: ASYNC110  the server starts it
+        await asyncio.sleep(1.0)
+    result: ResearchResult = await patiently(researcher.handle(name).result)
+    await patiently(lambda: researcher.unschedule_refresh(name))
+    if result.outcome is Outcome.COMPLETED:
+        return result.outcome.value
+    return f"{result.outcome.value} ({result.stop_reason.value}: {'; '.join(result.limitations)})"[:300]
+
+
+async def describe(client: Client, name: str) -> str:
+    """Return what is known of a run that did not end: what it waits for, by the server."""
+    try:
+        shown = await client.get_workflow_handle(name).describe(rpc_timeout=timedelta(seconds=10))
+    except RPCError as error:
+        return "lost" if error.status is RPCStatusCode.NOT_FOUND else error.status.name
+    pending = [
+        f"{call.activity_type.name} attempt {call.attempt}: {call.last_failure.message}"[:160]
+        for call in shown.raw_description.pending_activities
+    ]
+    task = shown.raw_description.pending_workflow_task
+    return f"{shown.status.name if shown.status else ''}; task attempt {task.attempt}; {'; '.join(pending)}"[:600]
+
+
+async def audit(deployment: Deployment, name: str) -> str:
+    """Audit the report of a run with the command that a person has; return the first line of what it finds."""
+    variables = deployment.made.environment() | {"NO_COLOR": "1"}
+    done = await asyncio.to_thread(research, "audit", name, **variables)
+    structlog.reset_defaults()
+    return "" if done.exit_code == 0 else (done.output.strip().splitlines() or [repr(done.exception)])[0][:160]
+
+
+def close_books(piece: Piece, deployment: Deployment) -> None:
+    """Count the answers that were delivered again, and how long calls of killed workers waited."""
+    calls: Sequence[Call] = deployment.made.model.calls
+    times: dict[str, list[float]] = defaultdict(list)
+    for call in calls:
+        if call.status == 200 and call.delivered and call.ended:
+            times[call.request_hash].append(call.ended)
+    standstills = [spell for spell in deployment.spells if spell.kind == STOPS[1]]
+    piece.answered = len(times)
+    piece.asked_again, piece.on_their_way, piece.stood_still = paid_again(
+        [sorted(ended) for ended in times.values()], deployment.kills, standstills
+    )
+    started: dict[str, list[float]] = defaultdict(list)
+    for call in calls:
+        started[call.request_hash].append(call.started)
+    for kill in deployment.kills:
+        found = piece.made_again if kill.left else piece.made_again_alone
+        found += made_again(kill, started, deployment.spells)
+    piece.faults = dict(Counter(spell.kind for spell in deployment.spells))
+    piece.ended_alone = deployment.ended_alone
+
+
+def made_again(kill: Kill, started: dict[str, list[float]], spells: Sequence[Spell]) -> list[float]:
+    """Return for each call under way during a kill after how many seconds without another fault it was made again."""
+    found = []
+    for request in kill.in_flight:
+        later = [at for at in started[request] if at > kill.at]
+        if later:
+            until = min(later)
+            ends = [spell.over for spell in spells if spell.over > kill.at and spell.began < until]
+            found.append(round(max(0.0, until - max([kill.at, *(end for end in ends if end <= until)])), 1))
+    return found
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+def end_descendants() -> None:
+    """Kill all that this process and its children have started, also what has a session of its own."""
+    while left := tree(os.getpid())[1:]:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.02)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent has died, and end them all on SIGTERM and SIGINT."""
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def end(number: int, _: object) -> None:
+        end_descendants()
+        os._exit(128 + number)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, end)
+
+
+def make_piece(number: int, seed: int, count: int, kinds: Sequence[str], folder: Path) -> int:
+    """Make one piece in this process, and write what it found."""
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    adopt_orphans()
+    place = folder / f"piece-{number}"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    piece = run_to_end(suffer_all(number, seed, count, kinds, place))
+    record = record_of(folder, number)
+    part = record.with_suffix(".part")
+    part.write_text(json.dumps(asdict(piece), indent=1), encoding="utf-8")
+    part.replace(record)
+    if not problems_of([piece]):
+        shutil.rmtree(place, ignore_errors=True)
+    return 0
+
+
+def record_of(folder: Path, number: int) -> Path:
+    """Return the file of a piece."""
+    return folder / f"piece-{number:03}.json"
+
+
+def read_pieces(folder: Path) -> list[Piece]:
+    """Read what all pieces found, in order."""
+    pieces = []
+    for record in sorted(folder.glob("piece-*.json")):
+        found = json.loads(record.read_text(encoding="utf-8"))
+        pieces.append(Piece(**found | {"runs": [Run(**run) for run in found["runs"]]}))
+    return pieces
+
+
+def make_pieces(runs: int, most: int, seed: int, count: int, kinds: Sequence[str], folder: Path) -> None:
+    """Make the pieces that are missing, each in a process of its own, until there are so many runs."""
+    adopt_orphans()
+    made = 0
+    while made < most and sum(len(piece.runs) for piece in read_pieces(folder)) < runs:
+        number = 0
+        lock = FileLock(folder / "piece-0.lock")
+        while record_of(folder, number).exists() or not lock.acquire():
+            number += 1
+            lock = FileLock(folder / f"piece-{number}.lock")
+        command = [sys.executable, "-m", "benchmarks.endurance", "--piece", str(number), "--seed", str(seed)]
+        command += ["--faults", str(count)]
+        command += ["--folder", str(folder), *(["--kinds", *kinds] if kinds else [])]
+        child = subprocess.Popen(command, start_new_session=True)
+        code = child.wait()
+        end_descendants()
+        if (folder / f"piece-{number}" / "home").is_mount():
+            subprocess.run(["umount", "--lazy", folder / f"piece-{number}" / "home"], check=False)
+        lock.release()
+        if code:
+            sys.exit(f"piece {number} ended with {code}: see {folder}/piece-{number}")
+        show(read_pieces(folder))
+        made += 1
+
+
+# --- what was found --------------------------------------------------------------------------------------------------
+def problems_of(pieces: Sequence[Piece]) -> dict[str, int]:
+    """Count what must not be; empty if all is as it must be."""
+    runs = [run for piece in pieces for run in piece.runs]
+    answered = sum(piece.answered for piece in pieces)
+    again = sum(piece.asked_again + piece.on_their_way for piece in pieces)
+    counts = {
+        "lost": sum(run.outcome == "lost" or run.reason == "lost" for run in runs),
+        "stuck": sum(run.outcome == "stuck" and run.reason != "lost" for run in runs),
+        "failed": sum(run.outcome not in ("lost", "stuck", *(each.value for each in _ENDED_WELL)) for run in runs),
+        "partial": sum(run.outcome == Outcome.PARTIAL.value for run in runs),
+        "audits that differ": sum(bool(run.audit) for run in runs),
+        "approvals that are not whole": sum(run.approval not in ("", "whole") for run in runs),
+        "refreshes that are not whole": sum(run.refresh not in ("", Outcome.COMPLETED.value) for run in runs),
+        "answers asked again without a kill": sum(piece.asked_again for piece in pieces),
+        "too many answers asked again": int(again > MOST_ASKED_AGAIN * answered and again > 1),
+        "calls made again late": sum(seconds > SOON for piece in pieces for seconds in piece.made_again),
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+_ENDED_WELL: Final = (Outcome.COMPLETED, Outcome.PARTIAL)
+
+
+def show(pieces: Sequence[Piece]) -> None:
+    """Print the table of all pieces, what was not as it must be, and the totals."""
+    runs = [run for piece in pieces for run in piece.runs]
+    struck = sum((Counter(piece.faults) for piece in pieces), Counter[str]())
+    print("| fault | struck | runs that had it | completed | not | longest fault | median and longest wall |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in sorted(struck | Counter(run.kind for run in runs)):
+        mine = [run for run in runs if run.kind == kind]
+        walls = [run.wall for run in mine if run.wall] or [0.0]
+        completed = sum(run.outcome == Outcome.COMPLETED.value for run in mine)
+        longest = max((run.seconds for run in mine), default=0.0)
+        print(
+            f"| {kind} | {struck[kind]} | {len(mine)} | {completed} | {len(mine) - completed} | {longest:g} s "
+            f"| {statistics.median(walls):.0f} s, {max(walls):.0f} s |"
+        )
+    for run in runs:
+        bad = (
+            run.outcome != Outcome.COMPLETED.value,
+            run.audit,
+            run.approval not in ("", "whole"),
+            run.refresh not in ("", Outcome.COMPLETED.value),
+        )
+        if any(bad):
+            print(
+                f"- {run.name} {run.strategy}, {run.store}, {run.kind} {run.seconds:g} s: {run.outcome} {run.reason}; "
+                f"audit {run.audit or 'good'}; approval {run.approval or '-'}; refresh {run.refresh or '-'}"
+            )
+    answered = sum(piece.answered for piece in pieces)
+    print(
+        f"\n{len(pieces)} pieces, {sum(piece.seconds for piece in pieces) / 60:.0f} min, {len(runs)} runs, "
+        f"{sum(struck.values())} faults, seeds {sorted({piece.seed for piece in pieces})}; load at the end of a piece "
+        f"{min(piece.load for piece in pieces):.1f} to {max(piece.load for piece in pieces):.1f}."
+    )
+    print(
+        f"{answered} calls answered; asked again: {sum(piece.asked_again for piece in pieces)}, besides "
+        f"{sum(piece.on_their_way for piece in pieces)} on their way when their worker was killed, and "
+        f"{sum(piece.stood_still for piece in pieces)} whose worker stood still for over 25 s."
+    )
+    print(
+        f"{sum(run.approval == 'whole' for run in runs)} approvals and "
+        f"{sum(run.refresh == Outcome.COMPLETED.value for run in runs)} refreshes whole; "
+        f"{sum(piece.ended_alone for piece in pieces)} workers ended by themselves and were started again."
+    )
+    for words, name in (("while another one lived", "made_again"), ("where all were killed", "made_again_alone")):
+        again = sorted(seconds for piece in pieces for seconds in getattr(piece, name))
+        if again:
+            print(
+                f"A call of a killed worker was made again {words} after {again[0]:.0f} to {again[-1]:.0f} s, median "
+                f"{statistics.median(again):.0f} s, of {len(again)}."
+            )
+    print(f"Not as it must be: {problems_of(pieces) or 'nothing'}", flush=True)
+
+
+def main() -> int:
+    """Make pieces, or print what they found."""
+    parser = argparse.ArgumentParser(description="A thousand runs under a thousand faults.")
+    parser.add_argument("--runs", type=int, default=1_000, help="runs in all, also those of earlier commands")
+    parser.add_argument("--pieces", type=int, default=1_000, help="at most so many now")
+    parser.add_argument("--seed", type=int, default=39)
+    parser.add_argument("--faults", type=int, default=FAULTS_OF_A_PIECE, help="faults of a piece")
+    parser.add_argument("--kinds", nargs="+", default=[], help="only these faults")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("build/endurance"), help="what pieces found, and their logs"
+    )
+    parser.add_argument("--piece", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--report", action="store_true", help="print what earlier commands found")
+    given = parser.parse_args()
+    folder = given.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if given.piece is not None:
+        return make_piece(given.piece, given.seed, given.faults, given.kinds, folder)
+    if not given.report:
+        make_pieces(given.runs, given.pieces, given.seed, given.faults, given.kinds, folder)
+    pieces = read_pieces(folder)
+    if pieces:
+        show(pieces)
+    return int(bool(problems_of(pieces)))
+
+
+if __name__ == "__main__":
+    exit_process(main())
