@@ -70,10 +70,10 @@ from workers.own_process import exit_process, run_to_end
 
 T = TypeVar("T")
 
-FAULTS_OF_A_PIECE: Final = 25
+FAULTS_OF_A_PIECE: Final = 40
 BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
-AT_ONCE: Final = 6
+AT_ONCE: Final = 10
 """Runs that may work at once."""
 STARTING_SECONDS: Final = 600.0
 """No run or fault begins later in a piece."""
@@ -529,7 +529,7 @@ def main() -> int:
     if not given.report:
         make_pieces(given.runs, given.pieces, given.seed, given.faults, given.kinds, folder)
     pieces = read_pieces(folder)
-    if pieces:
+    if pieces and given.report:
         show(pieces)
     return int(bool(problems_of(pieces)))
 

@@ -86,7 +86,7 @@ LATEST_STRIKE: Final = 10.0
 """Seconds after the start of a run until its fault at the latest."""
 GAP_SECONDS: Final = (3.0, 12.0)
 """From the start of a run until that of the next one."""
-FAULTS_AT_ONCE: Final = 3
+FAULTS_AT_ONCE: Final = 4
 ON_ITS_WAY: Final = 1.5
 """Seconds before a kill in which an answer can have been sent without being in the journal."""
 READY_SECONDS: Final = 120.0
