@@ -152,7 +152,9 @@ async def describe_deployment(client: Client) -> WorkerDeploymentInfo:
     """Return the deployment, an empty one before its first version. Raises `VersionsUnavailableError`, `RPCError`."""
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=DEPLOYMENT)
     try:
-        answer = await _call(client.workflow_service.describe_worker_deployment(request, timeout=RPC_TIMEOUT))
+        answer = await _call(
+            client.workflow_service.describe_worker_deployment(request, retry=True, timeout=RPC_TIMEOUT)
+        )
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return WorkerDeploymentInfo()
@@ -229,7 +231,7 @@ async def set_current(client: Client, build_id: str, *, allow_no_workers: bool =
         build_id=build_id,
         allow_no_pollers=allow_no_workers,
     )
-    await _call(client.workflow_service.set_worker_deployment_current_version(request, timeout=RPC_TIMEOUT))
+    await _call(client.workflow_service.set_worker_deployment_current_version(request, retry=True, timeout=RPC_TIMEOUT))
     await _until_routed(client)
 
 
@@ -241,7 +243,7 @@ async def set_ramp(client: Client, build_id: str, percent: float) -> None:
         build_id=build_id if percent else "",
         percentage=percent,
     )
-    await _call(client.workflow_service.set_worker_deployment_ramping_version(request, timeout=RPC_TIMEOUT))
+    await _call(client.workflow_service.set_worker_deployment_ramping_version(request, retry=True, timeout=RPC_TIMEOUT))
     await _until_routed(client)
 
 

@@ -23,20 +23,29 @@ CLUSTER = {"TEMPORAL_ADDRESS": "elsewhere:7233"}
 
 
 class Service:
-    """A server that answers what it is given."""
+    """A server that answers what it is given; a `busy` one answers those alone who have the SDK try again."""
 
-    def __init__(self, current: str = "", status: RPCStatusCode | None = None) -> None:
+    def __init__(self, current: str = "", status: RPCStatusCode | None = None, *, busy: bool = False) -> None:
         self.current = current
+        self.busy = busy
         self.status = status
         self.made_current: list[str] = []
 
-    async def describe_worker_deployment(self, request: Any, **_: Any) -> DescribeWorkerDeploymentResponse:
+    async def describe_worker_deployment(
+        self, request: Any, *, retry: bool = False, **_: Any
+    ) -> DescribeWorkerDeploymentResponse:
+        self._answer(retry)
         if self.status is not None:
             raise RPCError("no", self.status, b"")
         routing = RoutingConfig(current_deployment_version=WorkerDeploymentVersion(build_id=self.current))
         return DescribeWorkerDeploymentResponse(worker_deployment_info=WorkerDeploymentInfo(routing_config=routing))
 
-    async def set_worker_deployment_current_version(self, request: Any, **_: Any) -> None:
+    def _answer(self, retry: bool) -> None:
+        if self.busy and not retry:
+            raise RPCError("another change is under way", RPCStatusCode.RESOURCE_EXHAUSTED, b"")
+
+    async def set_worker_deployment_current_version(self, request: Any, *, retry: bool = False, **_: Any) -> None:
+        self._answer(retry)
         assert request.allow_no_pollers
         self.made_current.append(request.build_id)
         self.current = request.build_id
@@ -78,6 +87,12 @@ async def test_a_version_becomes_current_where_none_is_and_replaces_no_other() -
     assert await ensure_current(empty, "one") == "one"  # type: ignore[arg-type]
     assert await ensure_current(taken, "one") == "other"  # type: ignore[arg-type]
     assert (empty.workflow_service.made_current, taken.workflow_service.made_current) == (["one"], [])
+
+
+async def test_workers_that_start_at_once_do_not_end_while_the_server_is_busy() -> None:
+    """The first of a cluster changes the deployment, and the server puts off all others for a second."""
+    server = Server(busy=True)
+    assert await usable_build_id(server, settings(temporal_variables=CLUSTER)) == own_build_id()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("status", [RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.PERMISSION_DENIED])
