@@ -18,12 +18,10 @@ again, and those on their way are at most one of a thousand.
 
 import argparse
 import asyncio
-import ctypes
 import json
 import os
 import random
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
@@ -55,7 +53,7 @@ from benchmarks.faults import (
     find_faketime,
     paid_again,
 )
-from benchmarks.processes import tree
+from benchmarks.processes import adopt_orphans, end_descendants, end_with_parent
 from client.client_errors import ClientError, NoWorker, RunClosed, ServerUnreachable
 from client.handle import ResearchClient, ResearchHandle
 from contracts.messages import refresh_schedule
@@ -73,11 +71,11 @@ T = TypeVar("T")
 FAULTS_OF_A_PIECE: Final = 40
 BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
-AT_ONCE: Final = 10
+AT_ONCE: Final = 8
 """Runs that may work at once."""
 STARTING_SECONDS: Final = 600.0
 """No run or fault begins later in a piece."""
-ENDING_SECONDS: Final = 360.0
+ENDING_SECONDS: Final = 420.0
 """Seconds after the last fault by which every run must have ended."""
 APPROVAL_SECONDS: Final = (2.0, 60.0)
 LIMITS: Final = {"deadline_seconds": 3_600, "max_iterations": 1}
@@ -87,8 +85,6 @@ AWAY: Final = (RPCError, ServerUnreachable, NoWorker)
 MOST_ASKED_AGAIN: Final = 0.001
 SOON: Final = 20.0
 """Seconds after a kill by which a call under way is made again while another worker lives."""
-SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
-"""Options of `prctl`."""
 
 
 @dataclass
@@ -351,33 +347,9 @@ def made_again(kill: Kill, started: dict[str, list[float]], spells: Sequence[Spe
 
 
 # --- processes -------------------------------------------------------------------------------------------------------
-def end_descendants() -> None:
-    """Kill all that this process and its children have started, also what has a session of its own."""
-    while left := tree(os.getpid())[1:]:
-        for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        with suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        time.sleep(0.02)
-
-
-def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent has died, and end them all on SIGTERM and SIGINT."""
-    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-    def end(number: int, _: object) -> None:
-        end_descendants()
-        os._exit(128 + number)
-
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, end)
-
-
 def make_piece(number: int, seed: int, count: int, kinds: Sequence[str], folder: Path) -> int:
     """Make one piece in this process, and write what it found."""
-    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+    end_with_parent()
     adopt_orphans()
     place = folder / f"piece-{number}"
     shutil.rmtree(place, ignore_errors=True)

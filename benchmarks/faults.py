@@ -17,7 +17,7 @@ Kinds of faults, most of them for 5 to 240 s:
 - `everything`: workers, the server and the store are killed at once, and started again after a while;
 - `disk`: the disk of journal, sessions and server is full, then all workers get SIGKILL.
 
-Faults of different places overlap, at most `FAULTS_AT_ONCE` of them.
+Faults of different places overlap, at most `FAULTS_AT_ONCE` of them, and each place has a rest after a fault.
 """
 
 import asyncio
@@ -86,7 +86,9 @@ LATEST_STRIKE: Final = 10.0
 """Seconds after the start of a run until its fault at the latest."""
 GAP_SECONDS: Final = (3.0, 12.0)
 """From the start of a run until that of the next one."""
-FAULTS_AT_ONCE: Final = 4
+FAULTS_AT_ONCE: Final = 3
+REST_SECONDS: Final = 30.0
+"""From the end of a fault until the next one at its place: what has passed is over for a while."""
 ON_ITS_WAY: Final = 1.5
 """Seconds before a kill in which an answer can have been sent without being in the journal."""
 READY_SECONDS: Final = 120.0
@@ -185,7 +187,7 @@ def draw_faults(seed: int, piece: int, count: int, store: Store, usable: Callabl
 
 def _draw(chance: random.Random, strategy: str, kind: str) -> Fault:
     shortest, longest = DISK_SECONDS if kind == "disk" else OUTAGE_SECONDS
-    seconds = round(shortest * (longest / shortest) ** chance.random())
+    seconds = round(shortest * (longest / shortest) ** (chance.random() ** 2))  # a half is over within 13 s
     if kind == "pause":
         seconds = round(PAUSE_SECONDS)
     elif kind == "standstill":
@@ -346,11 +348,17 @@ class Deployment:
         """Let a fault happen, once no other one is at its place, and pass."""
         async with AsyncExitStack() as stack:
             for place in sorted(self._places_of(fault.kind)):
-                await stack.enter_async_context(self._places.setdefault(place, asyncio.Lock()))
+                await self._places.setdefault(place, asyncio.Lock()).acquire()
+                stack.callback(self._rest, place, fault)
             print(f"{time.strftime('%H:%M:%S')} {fault}", file=sys.stderr, flush=True)
             began = time.time()
             await self._strike(fault)
             self.spells.append(Spell(fault.kind, began, time.time()))
+
+    def _rest(self, place: str, fault: Fault) -> None:
+        """Let no other fault strike at a place for a while; kills come as they come."""
+        seconds = 0.0 if fault.kind in KILLS else REST_SECONDS
+        asyncio.get_running_loop().call_later(seconds, self._places[place].release)
 
     def _places_of(self, kind: str) -> set[str]:
         if kind == "disk":

@@ -1,13 +1,18 @@
-"""What a process and its children take of the machine, from /proc."""
+"""What a process and its children take of the machine, from /proc; and their end."""
 
 import asyncio
+import ctypes
 import os
+import signal
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 SAMPLE_SECONDS: Final = 0.25
+SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
+"""Options of Linux's `prctl`."""
 
 
 class Peak:
@@ -77,3 +82,32 @@ async def watched(pid: int) -> AsyncIterator[Peak]:
     finally:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+
+
+def end_descendants() -> None:
+    """Kill all that this process and its children have started, also what has a session of its own."""
+    while left := tree(os.getpid())[1:]:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.02)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent has died, and end them all on SIGTERM and SIGINT."""
+    ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def end(number: int, _: object) -> None:
+        end_descendants()
+        os._exit(128 + number)
+
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, end)
+
+
+def end_with_parent() -> None:
+    """Have this process get SIGTERM when its parent dies, however that dies."""
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
