@@ -337,7 +337,11 @@ def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) 
 
 
 def max_sources(request: RoleInput) -> int:
-    """Return the most sources that one analysis shows, never fewer than the protected ones."""
+    """Return the most sources that one analysis shows, never fewer than the protected ones; a last look at gaps
+    chooses among all pages of the run.
+    """
+    if isinstance(request, AnalyzeInput) and request.for_gaps:
+        return len(request.sources)
     return max(MAX_SOURCES, len(request.protected_source_ids))
 
 
@@ -377,7 +381,7 @@ def _material_tokens(request: RoleInput) -> int:
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
-            + OUTLINE_TOKENS
+            + (0 if request.for_gaps else OUTLINE_TOKENS)
             for source in sources
         )
         whole = sum(_shown_characters(source.text, request.max_characters or MAX_TEXT_TOKENS) for source in sources)

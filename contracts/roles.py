@@ -309,6 +309,8 @@ class AnalyzeInput(RoleInput):
     """Numbers of sections to show, as an outline of its sources gives them; empty: what fits the sub-queries best."""
     outlined: bool = False
     """True if the result lists the sections that the call was not shown, for a role that may have them read."""
+    for_gaps: bool = False
+    """True if the call looks for answers to `gaps` alone, in the sections of its sources that speak most of them."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     semantic: bool = False
@@ -325,12 +327,16 @@ class AnalyzeInput(RoleInput):
         answer if there are none, and sections to ask for where they were asked for.
         """
         scales = ("confidence", "quality_updates") if self.one_collection else ()
+        if self.for_gaps:
+            return (*scales, "answers", "contradicts", "gaps", "sections_wanted")
         gaps = () if self.gaps else ("answers_gaps",)
         return (*scales, *gaps, "sections_wanted" if self.wanted else "in_sections")
 
     @property
     def finding_limit(self) -> int:
         """Return the most findings of the call: more for several sub-queries, and where much is shown."""
+        if self.for_gaps:
+            return min(max(LEAST_FURTHER_FINDINGS, len(self.gaps)), MAX_FINDINGS)
         several = max(FINDINGS_OF_SEVERAL * len(self.sub_queries), FINDINGS_PER_SOURCE * len(self.sources))
         if self.wanted:
             # Another reading of the same pages is asked for what these sections add.

@@ -144,6 +144,8 @@ class WorkState(StatePart):
     """Sub-queries whose analysis failed or ran without the run's model; a resumed run repeats them."""
     pages_left: dict[str, list[str]] = {}
     """Of these, the ids of the pages to read again, by sub-query; absent: all that it found."""
+    gaps_looked_at: list[str] = []
+    """Gaps for which all pages were looked at once more, before a report."""
     lost_providers: dict[str, Text] = {}
     """Search providers that failed during the run, with the reason; they are no longer used."""
     gates: list[GateResult] = []

@@ -184,6 +184,9 @@ def _steps(minimum: int, maximum: int, searches: int, reads: int) -> dict[str, i
     return {"min_steps": minimum, "max_steps": maximum, "max_searches_per_step": searches, "max_reads_per_step": reads}
 
 
+LAST_LOOKS: Final = 1
+"""Calls that look at open gaps in all pages read, before a report states them."""
+
 # --- supervisor ----------------------------------------------------------------------------------------------------
 REFLECTIONS_PER_ITERATION: Final = 4
 """One after each phase but the first of a follow-up iteration, if a model reflects after every phase."""
@@ -195,7 +198,7 @@ def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
     questions = limits.max_sub_queries
     return {
         PLANNER.name: (1, 1),
-        ANALYZER.name: (min(MIN_SUB_QUERIES, questions), rounds * questions),
+        ANALYZER.name: (min(MIN_SUB_QUERIES, questions), rounds * questions + LAST_LOOKS),
         SYNTHESIZER.name: (1, rounds),
         REFINER.name: (0, rounds - 1),
         SUPERVISOR.name: (1, rounds * REFLECTIONS_PER_ITERATION) if reflects else (0, 0),
@@ -236,7 +239,7 @@ def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
         reflective.INVESTIGATOR.name: (0, 1),
         reflective.STEP_PLANNER.name: (0, limits.max_iterations),
         reflective.RESEARCHER.name: (min_steps, steps * searches),
-        ANALYZER.name: (min_steps, steps * searches),
+        ANALYZER.name: (min_steps, steps * searches + LAST_LOOKS),
         reflective.REFLECTOR.name: (min_steps, steps) if reflects else (0, 0),
         SYNTHESIZER.name: (1, 2),
         reflective.RESPONDER.name: (0, 1),
@@ -282,7 +285,7 @@ def _orchestrator_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int
         orchestrating.OUTLINER.name: (1, 1),
         orchestrating.ORCHESTRATOR.name: (min(2, cycles), cycles),
         orchestrating.AGENT.name: (AGENT_TURNS, agents * (searches + AGENT_TURNS)),
-        ANALYZER.name: (1, agents * searches),
+        ANALYZER.name: (1, agents * searches + LAST_LOOKS),
         SYNTHESIZER.name: (1, 2),
     }
 
@@ -366,9 +369,9 @@ TREE_LIMITS: Final = {
 RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     name="recursive",
     implementation=f"{MODULE_PREFIX}workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
-    roles=(recursive.MANAGER, *recursive.TREE_ROLES, SYNTHESIZER),
+    roles=(recursive.MANAGER, *recursive.TREE_ROLES, ANALYZER, SYNTHESIZER),
     presets=TREE_LIMITS,
-    expected_calls=lambda limits, _: tree_calls(limits),
+    expected_calls=lambda limits, _: tree_calls(limits) | {ANALYZER.name: (0, LAST_LOOKS)},
     gates=Gates(approve=Approve.PHRASE),
     judges_edits=True,
     report_sections=tuple(ReportSection),

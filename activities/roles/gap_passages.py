@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from activities.roles.grounding import RoleWork, heading_offsets
+from activities.roles.grounding import RoleWork
 from contracts.call_sizes import MAX_GAP_PASSAGES
 from contracts.evidence import Gap, SectionRef
 from contracts.gaps import MAX_GAP_SECTIONS, GapReading
 from contracts.roles import GapsInput, RoleAnswer
-from providers.tokens.lookup import FoundPassage, find_passages
-
-PASSAGES_PER_GAP: Final = 3
-SECTION_CHARACTERS: Final = 6_000
-"""Up to this length, the section around a passage is read whole; of a longer one, what lies around the passage."""
+from providers.tokens.lookup import PASSAGES_PER_GAP, FoundPassage, find_passages, section_around
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,8 @@ def ground_readings(work: RoleWork[GapsInput, Any]) -> RoleAnswer:
                 continue
             passage = passages[number - 1]
             text = sources[passage.source_id].text
-            section = section_around(passage, work.documents[text.hash] if text else "")
+            stored = work.documents[text.hash] if text else ""
+            section = section_around(stored, passage.source_id, passage.start, passage.end)
             sections.setdefault((section.source_id, section.start), section)
         if sections:
             readings.append(GapReading(gap_id=gap_id, sections=list(sections.values())[:MAX_GAP_SECTIONS]))
@@ -69,19 +66,3 @@ def ground_readings(work: RoleWork[GapsInput, Any]) -> RoleAnswer:
         work.warnings.append("numbers of passages that are not listed were ignored")
     result: RoleAnswer = work.role.result.model_validate({**dict(answer), "readings": readings})
     return result
-
-
-def section_around(passage: FoundPassage, text: str) -> SectionRef:
-    """Return the section of a passage, from its heading to the next one; of a long section, the part around it."""
-    offsets = [*heading_offsets(text), len(text)]
-    start = max((offset for offset in offsets if offset <= passage.start), default=0)
-    end = next(offset for offset in offsets if offset >= passage.end)
-    if end - start > SECTION_CHARACTERS:
-        half = SECTION_CHARACTERS // 2
-        earliest = max(start, passage.start - half)
-        latest = min(end, passage.end + half)
-        if earliest != start:
-            start = text.find("\n", earliest, passage.start) + 1 or passage.start
-        if latest != end:
-            end = text.rfind("\n", passage.end, latest) + 1 or passage.end
-    return SectionRef(source_id=passage.source_id, start=start, end=end)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from typing import Final
 
+from contracts.evidence import SectionRef
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
 from providers.extractive.ranking import CHARACTER_COST, NEIGHBOUR_CHARACTERS, Question
 from providers.text import question_stems, word_keys, words
+from providers.tokens.sections import sections_of
 
 MIN_COVERAGE: Final = 0.25
 """Weighted share of a question's words that a passage must have; words that no page has do not count."""
@@ -18,6 +20,10 @@ MIN_COVERAGE: Final = 0.25
 
 HEADING_WEIGHT: Final = 0.3
 """Of the share of its heading's words that a question has: a section that is named after a question answers it."""
+PASSAGES_PER_GAP: Final = 3
+"""Of different sections, for a role that looks where an open gap may be answered."""
+SECTION_CHARACTERS: Final = 6_000
+"""Up to this length, the section around a passage is read whole; of a longer one, what lies around the passage."""
 MIN_CHARACTERS: Final = 50
 """Of a passage; shorter ones are entries of indexes, links and labels."""
 
@@ -75,6 +81,24 @@ def find_passages(
     counts = Counter(key for candidate in candidates for key in candidate.inside | candidate.above)
     found = [_best(forms, candidates, counts, language) for forms in subjects]
     return [(_one_per_section(passages) if one_per_section else passages)[:limit] for passages in found]
+
+
+def section_around(text: str, source_id: str, start: int, end: int, limit: int = SECTION_CHARACTERS) -> SectionRef:
+    """Return the section in which `text[start:end]` begins; of one with more than `limit` characters, the part around
+    that passage.
+    """
+    section = next((one for one in sections_of(text) if one.start <= start < one.end), None)
+    first = section.start if section else start
+    last = max(section.end if section else end, end)
+    if last - first > limit:
+        half = limit // 2
+        earliest = max(first, start - half)
+        latest = min(last, end + half)
+        if earliest != first:
+            first = text.find("\n", earliest, start) + 1 or start
+        if latest != last:
+            last = text.rfind("\n", end, latest) + 1 or end
+    return SectionRef(source_id=source_id, start=first, end=last)
 
 
 def _joined_lines(text: str) -> Iterator[PassageBlock]:

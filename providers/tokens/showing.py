@@ -22,6 +22,7 @@ from providers.extractive.blocks import is_index
 from providers.extractive.ranking import Ranking, SourceWords
 from providers.text import detect_language, subject_keys
 from providers.tokens.allotment import estimated_tokens
+from providers.tokens.lookup import PASSAGES_PER_GAP, SECTION_CHARACTERS, find_passages, section_around
 from providers.tokens.sections import (
     HEADING_OR_FENCE,
     MAX_SECTION_CHARACTERS,
@@ -50,6 +51,8 @@ BESIDE_TOKENS: Final = 4_000
 WANTED_TOKENS: Final = 600
 """Of a page whose sections were asked for, however little room there is: the frame of such a call has ten times as
 much, and the end of a sentence answers nothing. A section of a manual has 400 on average."""
+FURTHER_PASSAGE_CHARACTERS: Final = 2_000
+"""Around the second and the third best passage on a gap, in a last look at it."""
 REPEATED_TOKENS: Final = 2_000
 """Of a source that an earlier analysis read for other questions: the sections that fit the new ones best."""
 WHOLE_FLOOR: Final = 0.5
@@ -172,7 +175,11 @@ def show_sources(request: AnalyzeInput, documents: Mapping[str, str]) -> list[Sh
 
 def _with_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzeInput:
     """Return the request with the sections that it names by number; unchanged if it names none that exist."""
-    if not request.sections or request.wanted:
+    if request.wanted:
+        return request
+    if request.for_gaps:
+        return request.with_fields(wanted=sections_for_gaps(request, documents))
+    if not request.sections:
         return request
     known = numbered_sections(request, documents)
     return request.with_fields(wanted=[known[number] for number in request.sections if number in known])
@@ -186,6 +193,28 @@ def numbered_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> di
         number: SectionRef(source_id=name, start=section.start, end=section.end)
         for number, (name, section) in enumerate(sections, start=1)
     }
+
+
+def sections_for_gaps(request: AnalyzeInput, documents: Mapping[str, str]) -> list[SectionRef]:
+    """Return the sections that speak most of the gaps of a call, those that matter most to any gap first.
+
+    They are those in which a reader of the page expects the answer, and those of the best passages on it. Of a long
+    section it is the part around the passage.
+    """
+    texts = source_texts(request, documents)
+    subjects = [[gap.description, *gap.suggested_queries] for gap in request.gaps]
+    found = find_passages(texts, subjects, request.language, PASSAGES_PER_GAP)
+    ranked: list[tuple[int, SectionRef]] = []
+    for gap, passages in zip(request.gaps, found, strict=True):
+        expected = [(one.source_id, one.start, one.start) for one in gap.unread if one.source_id in texts]
+        best = [(one.source_id, one.start, one.end) for one in passages]
+        places = [*enumerate(best), *((0, place) for place in expected)]
+        for rank, (name, start, end) in places:
+            limit = FURTHER_PASSAGE_CHARACTERS if rank else SECTION_CHARACTERS
+            ranked.append((rank, section_around(texts[name], name, start, end, limit)))
+    ranked.sort(key=lambda item: item[0])
+    by_place = {(section.source_id, section.start): section for _, section in reversed(ranked)}
+    return list(by_place.values())[::-1]
 
 
 def rest_of_pages(request: AnalyzeInput, documents: Mapping[str, str], asked: Sequence[SectionRef]) -> list[SectionRef]:
@@ -308,7 +337,7 @@ class _Choice:
         self.candidates = [candidate for candidate in ranked if candidate.sections]
 
     def shown(self) -> list[ShownSource]:
-        if self.request.wanted:
+        if self.request.wanted or self.request.for_gaps:
             self._take_wanted()
         else:
             self._take_best()
@@ -322,7 +351,7 @@ class _Choice:
                 in_part=one.touches(part.start, part.end),
                 beginning=_beginning(one.text, part),
             )
-            for part in self._hidden(one)
+            for part in (() if self.request.for_gaps else self._hidden(one))
         )
         least = WANTED_TOKENS if self.request.wanted else 0.0
         return ShownSource(one.source, one.text, tuple(one.spans), hidden, partial(self._narrowed, one), least)
@@ -523,12 +552,13 @@ class _Choice:
             page = by_id.get(wanted.source_id)
             if page is None:
                 continue
-            section = next((part for part in sections_of(page.text) if part.start == wanted.start), None)
-            section = section or Section(wanted.start, wanted.end, ())
+            parts_of_page = sections_of(page.text)
+            named = (part for part in parts_of_page if part.start == wanted.start and part.end <= wanted.end)
+            section = next(named, Section(wanted.start, wanted.end, ()))
             parts = [part for part in page.rest_of(section.start, section.end) if page.text[slice(*part)].strip()]
             for start, end in parts or [(section.start, section.end)]:
                 self._take_section(page, replace(section, start=start, end=end), self.left, whole=True)
-        if self.request.shown_before or self.request.sections:
+        if self.request.shown_before or self.request.sections or self.request.for_gaps:
             return
         # Named by a reader who saw headings alone: what else answers stands often beside it.
         room = min(self.left, BESIDE_TOKENS)

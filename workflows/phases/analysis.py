@@ -338,7 +338,7 @@ def merge_readings(
     shared = Counter[str]()
     settled = list[SettledGap]()
     for reading, output in results:
-        _merge_sources(run, output)
+        merge_sources(run, output)
         settled += output.settled_gaps
         names = [query.id for query in reading.queries]
         for finding, numbers in zip(_marked(run, output), _numbers(output), strict=True):
@@ -348,13 +348,13 @@ def merge_readings(
             shared.update(name for name in answered if name != owner)
         for gap in output.gaps:
             stated[names[max(0, min(gap.sub_query, len(names)) - 1)]].append(gap)
-    fresh = {query.id: _add_findings(run, query, own[query.id]) for query in queries}
+    fresh = {query.id: add_findings(run, query, own[query.id]) for query in queries}
     for query in queries:
         newest = state.work.plan.newest(query)
         earlier = sum(finding.sub_query_id == query.id for finding in state.evidence.findings) - len(fresh[query.id])
         count = max(earlier, 0) + len(own[query.id]) + shared[query.id]
         state.work.plan = state.work.plan.with_nodes(newest.with_fields(finding_count=count))
-    _settle(run, settled)
+    close_answered(run, settled)
     for query in queries:
         if query.id not in unfinished:
             _end(run, query, fresh[query.id], stated[query.id])
@@ -369,12 +369,12 @@ def _owner(state: ResearchState, finding: Finding, names: Sequence[str]) -> str:
 def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> None:
     """Merge the analysis of some pages of a sub-query; its other pages are analyzed in other calls."""
     state = run.state
-    _merge_sources(run, output)
-    fresh = _add_findings(run, query, _marked(run, output))
+    merge_sources(run, output)
+    fresh = add_findings(run, query, _marked(run, output))
     query = state.work.plan.newest(query)
     count = query.finding_count + len(output.findings)
     state.work.plan = state.work.plan.with_nodes(query.with_fields(finding_count=count))
-    _settle(run, output.settled_gaps)
+    close_answered(run, output.settled_gaps)
     _end(run, query, fresh, output.gaps, in_parts=True)
 
 
@@ -385,7 +385,7 @@ def _marked(run: ResearchRun, output: AnalyzerResult) -> list[Finding]:
     return [finding.with_fields(by_rules=True) for finding in output.findings]
 
 
-def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]) -> list[Finding]:
+def add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]) -> list[Finding]:
     """Add the findings of a sub-query to the run, and return those that are new to it."""
     state = run.state
     known = {finding.id for finding in state.evidence.findings}
@@ -402,7 +402,7 @@ def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]
     return fresh
 
 
-def _settle(run: ResearchRun, settled: Sequence[SettledGap]) -> None:
+def close_answered(run: ResearchRun, settled: Sequence[SettledGap]) -> None:
     """Close the gaps that a model calls answered by findings of the run."""
     with _record_gap_changes(run):
         run.state.evidence.gaps = gaps.settle_gaps(run.state, settled)
@@ -427,7 +427,7 @@ def _end(
     state.work.plan = state.work.plan.with_nodes(query.with_fields(stated_gaps=stated))
 
 
-def _merge_sources(run: ResearchRun, output: AnalyzerResult) -> None:
+def merge_sources(run: ResearchRun, output: AnalyzerResult) -> None:
     """Merge what an analysis says of its sources: passages, quality, and which of them were read."""
     state = run.state
     state.evidence.note_entry(output.entry)

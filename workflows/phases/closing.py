@@ -24,6 +24,7 @@ from contracts.vocabulary import (
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import check_draft, note_verdicts, verification_is_due
 from workflows.phases.drafts import run_ids, take_draft
+from workflows.phases.last_look import look_at_gaps
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import (
@@ -190,6 +191,8 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
     async with run.time_limit(seconds):
         changed = await analyze_without_model(run)
         by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < MIN_WRITING_SECONDS
+        if reason in SPENDING_LIMITS and not by_rules:
+            changed = await look_at_gaps(run) or changed
         await writer(run, reason, changed=changed, engine=EngineKind.EXTRACTIVE if by_rules else None)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.evidence import SectionHint, SectionRef
+from contracts.evidence import Gap, SectionHint, SectionRef
 from contracts.roles import AnalyzeInput
 from contracts.tokens import Level
 from providers.extractive.blocks import blocks_of
@@ -433,3 +433,40 @@ def test_a_passage_is_scored_once_for_a_question() -> None:
     assert measured.coverage > 0
     assert ranking.measure(one, block.start, block.end, block) is measured
     assert ranking.measure(one, block.start, block.end, None) is not measured
+
+
+def last_look(text: str, **changes: Any) -> ShownSource:
+    """What a last look at one gap shows of a page."""
+    gap = Gap(id="gap-1", description="Which releases of the engine may replicate", **changes)
+    request, documents = call(text, gaps=[gap], for_gaps=True)
+    (one,) = show_sources(request, documents)
+    return one
+
+
+def test_a_last_look_shows_the_sections_that_speak_of_a_gap() -> None:
+    """Not those of the question, which were read; and it lists nothing to ask for, as nothing is asked again."""
+    parts = [f"## {number}. Part {number}\n\n{ANSWER} {TALK}" for number in range(12)]
+    answer = "Two releases of the engine may replicate if they are of one series."
+    parts.insert(7, f"## 7a. Planning\n\n{answer} {TALK}")
+    one = last_look("# The manual\n\n" + "\n\n".join(parts))
+    assert answer in one.excerpt()
+    assert len(one.excerpt()) < 3_000
+    assert one.hidden == ()
+
+
+def test_a_last_look_shows_where_a_reader_expects_the_answer() -> None:
+    """Whatever words the section has."""
+    text = page(12, 3)
+    section = next(part for part in sections_of(text) if part.title.endswith("Part 9"))
+    one = last_look(text, unread=[SectionRef(source_id="src-0", start=section.start, end=section.end)])
+    assert any(start <= section.start and section.end <= end for start, end in one.spans)
+
+
+def test_a_last_look_shows_of_a_long_section_what_is_around_the_passage() -> None:
+    """A list of changes with a paragraph for each has room for its neighbours alone."""
+    paragraphs = [f"Change {number}. {TALK}" for number in range(30)]
+    paragraphs[20] = "Releases of the engine may replicate if both are of one series."
+    text = "# Changes\n\n" + "\n\n".join(paragraphs)
+    one = last_look(text)
+    assert paragraphs[20] in one.excerpt()
+    assert one.characters < 10_000

@@ -27,8 +27,8 @@ from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import Action, AgentRole, AgentStatus, EngineKind, GapStatus, NodeKind, NodeStatus, StopReason
 from workflows.phases.drafts import take_draft
+from workflows.phases.last_look import write_last_draft
 from workflows.phases.role_inputs import findings_to_report
-from workflows.phases.writing import write_draft
 from workflows.rules.duplicates import hits_to_protect
 from workflows.rules.sub_queries import same_query
 from workflows.run.inbox import Interrupted
@@ -138,7 +138,7 @@ class OrchestratorStrategy(UnitStrategy):
         if position.finished:
             return Finished(_stop_reason(run.state, position))
         unit = position.next_unit
-        work = {CycleUnit.PLANNING: _plan, CycleUnit.CYCLE: _cycle, CycleUnit.SYNTHESIS: write_draft}[unit]
+        work = {CycleUnit.PLANNING: _plan, CycleUnit.CYCLE: _cycle, CycleUnit.SYNTHESIS: write_last_draft}[unit]
         name = unit.value
         label = unit.label
         if unit is CycleUnit.CYCLE:

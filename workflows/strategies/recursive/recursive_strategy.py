@@ -16,9 +16,9 @@ from contracts.texts import plural, shorten
 from contracts.vetting import Vetted, need_id
 from contracts.vocabulary import SPENDING_LIMITS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze_without_model, withdraw
+from workflows.phases.last_look import write_last_draft
 from workflows.phases.scope import judge_scope, with_current_limits
 from workflows.phases.vetting import Vetting
-from workflows.phases.writing import write_draft
 from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.sub_queries import sources_left
 from workflows.run.host import ended_calls, run_parallel
@@ -90,7 +90,7 @@ class RecursiveStrategy(UnitStrategy):
             RecursiveUnit.SCOPE: judge_scope,
             RecursiveUnit.TREES: _plan_trees,
             RecursiveUnit.EXECUTION: _execute,
-            RecursiveUnit.SYNTHESIS: write_draft,
+            RecursiveUnit.SYNTHESIS: write_last_draft,
         }[unit]
         await carry_out(run, unit.value, work, lambda: _summary(state, unit), label=unit.label)
         return Unit(name=unit.value, iteration_ended=unit is RecursiveUnit.TREES)

@@ -22,6 +22,7 @@ from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft
+from workflows.phases.last_look import look_at_gaps
 from workflows.phases.role_inputs import limit_sources
 from workflows.phases.writing import write_draft
 from workflows.rules.duplicates import hits_to_protect
@@ -323,6 +324,8 @@ async def _write(run: ResearchRun) -> None:
     """Write the report, after the sections that the last reflection had read further. Raises `Interrupted`."""
     if queries_to_analyze(run.state):
         await analyze(run)
+    if ReflectivePosition.read(run.state).route is not Mode.QUICK:
+        await look_at_gaps(run)
     await write_draft(run)
 
 

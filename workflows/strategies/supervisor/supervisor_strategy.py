@@ -22,6 +22,7 @@ from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, EngineKind, 
 from workflows.phases.analysis import analyze
 from workflows.phases.checking import review_earlier_draft
 from workflows.phases.gathering import Gathering
+from workflows.phases.last_look import write_last_draft
 from workflows.phases.pauses import call_hook
 from workflows.phases.role_inputs import to_extract
 from workflows.phases.writing import write_draft
@@ -233,8 +234,10 @@ class SupervisorStrategy(Strategy):
         if may_refine_beside(run.state):
             # The refiner comes second, so that it takes no room from the report.
             await beside(run.host, partial(write_draft, run), partial(_refine_beside, run))
-        else:
+        elif should_iterate(run.state):
             await write_draft(run)
+        else:
+            await write_last_draft(run)
         pass_over_unread(run.state)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 

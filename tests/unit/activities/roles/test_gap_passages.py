@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from activities.roles.gap_passages import GapPassages, ground_readings, passages_of, section_around
+from activities.roles.gap_passages import GapPassages, ground_readings, passages_of
 from activities.roles.grounding import RoleWork
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, Gap
 from contracts.roles import SourceExtract
 from contracts.supervisor_roles import REFINER, RefineInput, RefinerAnswer
 from contracts.vocabulary import EngineKind
-from providers.tokens.lookup import FoundPassage, find_passages
+from providers.tokens.lookup import find_passages, section_around
 
 PLANNING = "It is usually wise to create the primary and standby servers so that they are as similar as possible."
 ARCHITECTURE = "In any case the hardware architecture of both servers must be the same."
@@ -67,7 +67,7 @@ def test_a_passage_of_two_gaps_is_listed_once() -> None:
 
 
 def test_numbers_become_sections_of_pages() -> None:
-    """A listed passage stands for the section around it, from its heading to the next; other numbers are ignored."""
+    """A listed passage stands for the section around it, with short neighbours; other numbers are ignored."""
     request = request_for(GAP)
     fields: dict[str, Any] = {
         "gap_analysis": [{"gap_id": "gap-1", "read_further": [1, 99], "follow_up_queries": [{"query": "servers"}]}],
@@ -80,7 +80,7 @@ def test_numbers_become_sections_of_pages() -> None:
     [reading] = result.readings
     [section] = reading.sections
     shown = TEXTS[section.source_id][section.start : section.end]
-    assert shown == f"## Planning\n\n{PLANNING}\n\n{ARCHITECTURE}\n\n"
+    assert shown == f"## Planning\n\n{PLANNING}\n\n{ARCHITECTURE}\n\n## Operation\n\nIt reads WAL."
     assert [item.query for item in result.gap_analysis[0].follow_up_queries] == ["servers"]
     assert work.warnings == ["numbers of passages that are not listed were ignored"]
 
@@ -90,8 +90,7 @@ def test_of_a_long_section_what_lies_around_the_passage_is_read() -> None:
     lines = [f"Line {number} of a long section." for number in range(1_000)]
     text = "# Long\n\n" + "\n".join(lines)
     start = text.index("Line 500 ")
-    passage = FoundPassage("src-1", start, start + 30, ("Long",))
-    section = section_around(passage, text)
+    section = section_around(text, "src-1", start, start + 30)
     shown = text[section.start : section.end]
     assert "Line 500 of" in shown
     assert len(shown) <= 6_100
