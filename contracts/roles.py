@@ -304,7 +304,9 @@ class AnalyzeInput(RoleInput):
     shown_before: bool = False
     """True if `wanted` was asked for by an answer to the same request, which was shown what fits it best."""
     narrowed_before: bool = False
-    """True if that answer was shown less than this, because a limit left no room; which part is not known."""
+    """True if that answer was shown less than this, because a limit left no room."""
+    seen: list[SectionRef] = []
+    """What it was shown then, part by part; empty: not known."""
     sections: list[int] = []
     """Numbers of sections to show, as an outline of its sources gives them; empty: what fits the sub-queries best."""
     outlined: bool = False
@@ -467,6 +469,8 @@ class AnalyzerResult(RoleAnswer):
     """For an `outlined` request: each section that was not shown, or only in part, by number; empty: all was shown."""
     narrowed: bool = False
     """True if a model was shown less of the sources than was chosen, because a limit left no room."""
+    seen: list[SectionRef] = []
+    """If sections are wanted: the parts that it was shown then."""
     dropped_quotes: int = 0
     """Number of quotes not found word for word in any stored text."""
     entry: str | None = None

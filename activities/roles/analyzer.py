@@ -82,6 +82,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         opinions = {item.source_id: item for item in answer.quality_updates}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
+    wanted = _wanted_sections(work)
     counted = [finding.with_fields(sub_query_count=max(1, len(answered[name]))) for name, finding in findings.items()]
     return AnalyzerResult(
         findings=_link_contradictions(counted, contradictions),
@@ -95,8 +96,9 @@ def ground_analysis(work: Work) -> AnalyzerResult:
             if source.id not in work.hidden and source.text and work.documents.get(source.text.hash)
         ],
         answered=[answered[name] for name in findings] if len(request.queries) > 1 else [],
-        wanted=_wanted_sections(work),
+        wanted=wanted,
         outline=_outline(work),
+        seen=_seen_parts(work) if wanted and work.levels else [],
         dropped_quotes=dropped_quotes,
     )
 
@@ -106,8 +108,10 @@ def _gaps(work: Work) -> list[ProposedGap]:
     known = {}
     if work.engine is EngineKind.MODEL:
         known = numbered_sections(work.request, work.documents)
+    listed = {gap.id: gap.description for gap in work.request.gaps}
     gaps = []
-    for gap in work.answer.fitted(work.request, work.warnings).gaps:
+    for named in work.answer.fitted(work.request, work.warnings).gaps:
+        gap = named.with_fields(description=listed.get(named.description, named.description))
         numbers = list(dict.fromkeys(gap.in_sections))[:MAX_SECTIONS_WANTED]
         unread = [known[number] for number in numbers if number in known]
         gaps.append(gap.with_fields(unread=unread))
@@ -143,6 +147,12 @@ def _wanted_sections(work: Work) -> list[SectionRef]:
     if not asked:
         return []
     return [*asked, *rest_of_pages(work.request, work.documents, asked)]
+
+
+def _seen_parts(work: Work) -> list[SectionRef]:
+    """Return the parts of its sources that a model was shown."""
+    shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))
+    return [SectionRef(source_id=one.source.id, start=start, end=end) for one in shown for start, end in one.spans]
 
 
 def _outline(work: Work) -> list[str]:

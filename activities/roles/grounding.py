@@ -181,7 +181,23 @@ def _join(text: str) -> tuple[str, Sequence[int]]:
     return without_hyphens(flat), kept
 
 
+def _without_half_listing(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span without a line at its beginning or end that opens or closes a listing of which the rest is not in
+    it.
+    """
+    fences = [match for match in HEADING_OR_FENCE.finditer(text, start, end) if match["fence"]]
+    if len(fences) % 2 == 0:
+        return start, end
+    after_first = text.find("\n", fences[0].end(), end)
+    if not text[start : fences[0].start()].strip() and after_first >= 0:
+        start = after_first + 1
+    elif not text[fences[-1].end() : end].strip():
+        end = fences[-1].start()
+    return start, start + len(text[start:end].rstrip())
+
+
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
+    start, end = _without_half_listing(text, start, end)
     if end - start <= MAX_QUOTE_CHARACTERS:
         return start, end
     limit = start + MAX_QUOTE_CHARACTERS

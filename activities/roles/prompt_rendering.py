@@ -206,6 +206,7 @@ class PromptBlocks:
     """Texts of items that were rendered before, here or for another choice of levels."""
     shown: list[ContentItem] = field(default_factory=list)
     """The items of the content in order, at any level."""
+    _shown: dict[str, ShownSource] = field(default_factory=dict)
     characters: list[tuple[int, int]] = field(default_factory=list)
     """Characters by source: of its stored text, and of the part considered for the prompt."""
 
@@ -259,9 +260,19 @@ class PromptBlocks:
             shown = self.choose()
         else:
             shown = show_sources(self.request, self.documents)
+        self._shown.update({one.source.id: one for one in shown})
         values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(one, values[one.source.id], best=one.source.id in best) for one in shown]
+
+    @property
+    def has_outline(self) -> bool:
+        """True if a part of the sources is hidden, so that their numbered lists are shown; after the sources alone."""
+        return any(
+            self._shown[item.id].at(self.levels.get(item.id, Level.FULL)).hidden
+            for item in self.shown
+            if item.id in self._shown
+        )
 
     @cached_property
     def one_voice(self) -> bool:

@@ -36,11 +36,12 @@ ANSWERS_PER_GROUP: Final = 4
 """Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
 ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
 LINE_SIGN: Final = rf"(?:[0-9a-f]{{2}}{SIGN_END})?"
-ENTRY: Final = re.compile(rf"{LINE_SIGN}(?:note \d+: |left open by this page: |\[|not shown to the reader)")
+OPEN: Final = r"left open by this page: |no longer open, "
+ENTRY: Final = re.compile(rf"{LINE_SIGN}(?:note \d+: |{OPEN}|\[|not shown to the reader)")
 NOTE: Final = re.compile(rf"{LINE_SIGN}note (?P<number>\d+): ")
 REPORTED_BY_NUMBER: Final = "which can be reported by number"
 STAYS_IN_REPORT: Final = "which stay in your report"
-OPEN_LINE: Final = re.compile(rf"{LINE_SIGN}left open by this page: ")
+OPEN_LINE: Final = re.compile(rf"{LINE_SIGN}(?:{OPEN})")
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 

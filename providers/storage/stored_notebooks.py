@@ -4,7 +4,7 @@ The workflow sends labels and hashes; the entries have the details. Entries neve
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from cachetools import LRUCache
@@ -172,7 +172,8 @@ class Notebooks:
         evidence: dict[str, Evidence] = {}
         findings: dict[str, Finding] = {}
         sources: dict[str, roles.SourceExtract] = {}
-        for entry in await self.read_all(request.entries, AnalysisEntry):
+        entries = await self.read_all(request.entries, AnalysisEntry)
+        for entry in entries:
             evidence.update({item.id: item for item in entry.evidence})
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
             sources |= {source.id: source for source in entry.sources}
@@ -182,6 +183,8 @@ class Notebooks:
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in cited_ids}
+        if isinstance(request, roles.WriteInput):
+            findings = _without_repeated([entry.findings for entry in entries])
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
             # A writer needs the offsets of passages, not their hashes: the audit has those from the session.
@@ -296,6 +299,33 @@ def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -
         priority=stored.priority,
         sub_query_count=stored.sub_query_count,
     )
+
+
+def _without_repeated(readings: Sequence[Sequence[Finding]]) -> dict[str, Finding]:
+    """Return the findings of several readings by id, of those with the very same passages the first one alone.
+
+    It gets the best of their priorities, and counts for all sub-queries that they answer. What one reader made of the
+    same passages stays apart, and so does what contradicts anything.
+    """
+    findings: dict[str, Finding] = {}
+    first: dict[frozenset[str], str] = {}
+    for reading in readings:
+        own: dict[frozenset[str], str] = {}
+        for finding in reading:
+            passages = frozenset(finding.evidence_ids)
+            if finding.id in findings:
+                continue
+            if passages not in first or finding.contradicts or findings[first[passages]].contradicts:
+                findings[finding.id] = finding
+                own.setdefault(passages, finding.id)
+                continue
+            same = findings[first[passages]]
+            findings[same.id] = same.with_fields(
+                priority=min(same.priority, finding.priority),
+                sub_query_count=same.sub_query_count + finding.sub_query_count,
+            )
+        first = own | first
+    return findings
 
 
 def _find(items: Iterable[N], key: str) -> N:

@@ -540,6 +540,8 @@ class _Choice:
 
     def _take_wanted(self) -> None:
         """Show the sections asked for, without the parts that the answer which asked for them was shown."""
+        for one in self.candidates:
+            one.before = [(part.start, part.end) for part in self.request.seen if part.source_id == one.source.id]
         if self.request.shown_before and not self.request.narrowed_before:
             self._take_best()
             self.left = float(self.request.shown_tokens)
@@ -552,8 +554,9 @@ class _Choice:
             page = by_id.get(wanted.source_id)
             if page is None:
                 continue
-            parts_of_page = sections_of(page.text)
-            named = (part for part in parts_of_page if part.start == wanted.start and part.end <= wanted.end)
+            # A last look chooses parts of long sections itself.
+            known = () if self.request.for_gaps else sections_of(page.text)
+            named = (part for part in known if part.start == wanted.start)
             section = next(named, Section(wanted.start, wanted.end, ()))
             parts = [part for part in page.rest_of(section.start, section.end) if page.text[slice(*part)].strip()]
             for start, end in parts or [(section.start, section.end)]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from contracts.addresses import canonical_url, name_page, short_hash
+from contracts.addresses import canonical_url, gap_id, name_page, short_hash
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, Source
 from contracts.plan import PlanNode
@@ -17,7 +17,7 @@ from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
 from contracts.sentences import Message, counted
 from contracts.state import Position, ResearchState
 from contracts.texts import plural, shorten
-from contracts.vocabulary import EngineKind, SourceStatus
+from contracts.vocabulary import EngineKind, GapStatus, SourceStatus
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import MAX_NOTES_SHOWN, findings_of_page, notes_on, reading_input
@@ -320,8 +320,22 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
         lines = [f"nothing beyond its notes above{where}."]
     elif not lines:
         lines = [NOTHING_IN_PARTS if result.outline else NOTHING_IN_PAGE]
-    lines += [f"left open by this page: {gap.description}" for gap in result.gaps]
+    lines += _list_gaps(state, result)
     return [*lines, *_list_earlier(state, source)]
+
+
+def _list_gaps(state: ResearchState, result: AnalyzerResult) -> list[str]:
+    """Return the lines of the gaps that a reading leaves open, and of those from before that its notes answer."""
+    known = {gap.id: gap for gap in state.evidence.gaps}
+    numbers = {finding.id: number for number, finding in enumerate(state.evidence.findings, start=1)}
+    closed = {name for name, gap in known.items() if gap.status is not GapStatus.OPEN}
+    still_open = [gap.description for gap in result.gaps if gap_id(gap.description) not in closed]
+    lines = [f"left open by this page: {description}" for description in still_open]
+    for settled in result.settled_gaps:
+        notes = [str(numbers[name]) for name in settled.answered_by if name in numbers]
+        if settled.gap_id in closed and notes:
+            lines.append(f"no longer open, by note {', '.join(notes)}: {known[settled.gap_id].description}")
+    return lines
 
 
 def _list_earlier(state: ResearchState, source: Source) -> list[str]:

@@ -226,6 +226,7 @@ async def read_sources(
         found_gaps=[gap.description for gap in first.gaps],
         shown_before=True,
         narrowed_before=first.narrowed,
+        seen=first.seen,
     )
     with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
         second = await run.ask(role, f"{step}/sections", more, engine)
@@ -471,7 +472,7 @@ def _merge_gaps(
     state = run.state
     if not (query.finding_count or drafts or query.gap_id or in_parts or query.facet == OTHER_FORM):
         drafts = [gaps.silent_gap(query)]
-    state.evidence.gaps = gaps.reopen_stated(state.evidence.gaps, drafts)
+    state.evidence.gaps = gaps.with_unread(gaps.reopen_stated(state.evidence.gaps, drafts), drafts)
     with _record_gap_changes(run):
         # That sections already read do not answer a gap says nothing of other pages.
         if query.gap_id and not query.sections and not query.finding_count and not in_parts:

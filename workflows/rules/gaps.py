@@ -5,7 +5,7 @@ from typing import Final
 
 from contracts.addresses import gap_id
 from contracts.evidence import ASKED_BY_PERSON, Gap
-from contracts.gaps import SettledGap
+from contracts.gaps import MAX_GAP_SECTIONS, SettledGap
 from contracts.plan import PlanNode
 from contracts.roles import ProposedGap
 from contracts.sentences import Message, Text
@@ -105,6 +105,20 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
     """Return the gaps, reopening superseded ones that are stated again."""
     stated = {gap_id(draft.description) for draft in drafts}
     return _with_status(gaps, stated, GapStatus.SUPERSEDED, GapStatus.OPEN)
+
+
+def with_unread(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Gap]:
+    """Return the gaps, open ones with the sections in which a reader who states them again expects the answer."""
+    expected = {gap_id(draft.description): draft.unread for draft in drafts if draft.unread}
+    result = []
+    for gap in gaps:
+        places = expected.get(gap.id, [])
+        if gap.status is GapStatus.OPEN and places:
+            by_start = {(one.source_id, one.start): one for one in (*gap.unread, *places)}
+            result.append(gap.with_fields(unread=list(by_start.values())[:MAX_GAP_SECTIONS]))
+        else:
+            result.append(gap)
+    return result
 
 
 def give_up_gap(gaps: Iterable[Gap], gap_id: str | None) -> list[Gap]:

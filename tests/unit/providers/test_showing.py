@@ -334,6 +334,21 @@ def test_a_second_reading_shows_of_a_section_what_the_first_did_not() -> None:
     )
 
 
+def test_a_second_reading_after_a_shortened_one_shows_the_rest() -> None:
+    """What the first one was shown is known part by part: it is not repeated, nor listed as hidden."""
+    text = page(12, 7, f"{ANSWER} {TALK}")
+    request, documents = call(text)
+    known = numbered_sections(request, documents)
+    seen = [known[3], known[5]]
+    again = request.with_fields(
+        wanted=[known[4], known[5]], shown_before=True, narrowed_before=True, seen=seen, shown_tokens=900
+    )
+    (one,) = show_sources(again, documents)
+    assert text[known[4].start : known[4].end].strip() in one.excerpt()
+    assert {3, 4}.isdisjoint(hidden.number for hidden in one.hidden)
+    assert 7 in {hidden.number for hidden in one.hidden}
+
+
 def test_with_less_room_a_second_reading_shows_what_was_asked_for_first() -> None:
     """In the order in which it was asked; of a first reading that was shortened nothing counts as seen."""
     text = page(12, 7, f"{ANSWER} {TALK}")

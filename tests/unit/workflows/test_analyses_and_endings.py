@@ -146,6 +146,17 @@ async def test_what_is_hidden_after_two_readings_is_what_both_hide(narrowed: boo
     assert (again.shown_before, again.narrowed_before) == (True, narrowed)
 
 
+def test_a_gap_that_is_stated_again_gets_its_sections() -> None:
+    """A later reader knows where an open gap is answered; one that is closed needs no place."""
+    places = [SectionRef(source_id="src-1", start=number, end=number + 9) for number in (0, 20)]
+    known = [
+        states.gap("One").with_fields(unread=places[:1]),
+        states.gap("Two", status=GapStatus.ADDRESSED),
+    ]
+    drafts = [ProposedGap(description=name, unread=places) for name in ("One", "Two")]
+    assert [one.unread for one in gaps.with_unread(known, drafts)] == [places, []]
+
+
 def test_named_sections_are_read_by_themselves() -> None:
     """Sub-queries that name sections share a call as far as these fit, and do not bring their pages to other calls."""
     searched = states.sub_query("a new question", iteration=2)

@@ -15,9 +15,10 @@ from contracts import failures
 from contracts.addresses import page_place
 from contracts.agents import AT_ONCE
 from contracts.canary import STEERED_NOTE
+from contracts.gaps import SettledGap
 from contracts.presets import preset
 from contracts.request import Depth
-from contracts.roles import AnalyzerResult
+from contracts.roles import AnalyzerResult, ProposedGap
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import begin_trial, begun, trial_of, undisturbed, world_of
@@ -26,7 +27,7 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_work import element, unmarked
-from tests.fakes.states import EMPTY_REF, finding, source
+from tests.fakes.states import EMPTY_REF, finding, gap, source
 from tests.fakes.states import state as state_of
 from tests.fakes.tool_work import answered, blocks, called, listed, offered, opening_of
 from tests.fakes.world import QUESTION, begin
@@ -290,6 +291,27 @@ def test_a_second_reading_that_was_shown_a_part_says_so(outline: list[str]) -> N
     held = state_of(findings=[known], sources={page.id: page})
     lines = describe_reading(held, page, [known.id], AnalyzerResult(findings=[], evidence=[], gaps=[], outline=outline))
     assert lines == [f"nothing beyond its notes above{' in the parts that were read' if outline else ''}."]
+
+
+def test_a_page_leaves_open_what_no_note_answers() -> None:
+    """Of a gap that a note of another page has closed nothing is said again, and one that its own notes close is named
+    with them.
+    """
+    page = source("https://manual.example", text=EMPTY_REF)
+    notes = [finding("It upgrades from 9.2.", source_ids=[page.id]), finding("Two series.", source_ids=[page.id])]
+    gaps = [gap("From which release"), gap("Which series"), gap("How long it takes")]
+    closed = [gaps[0].closed_by([notes[0].id]), gaps[1].closed_by([notes[1].id]), gaps[2]]
+    held = state_of(findings=notes, sources={page.id: page}, gaps=closed)
+    result = AnalyzerResult(
+        findings=notes[1:],
+        gaps=[ProposedGap(description=one.description) for one in (gaps[0], gaps[2])],
+        settled_gaps=[SettledGap(gap_id=gaps[1].id, answered_by=[notes[1].id])],
+    )
+    assert describe_reading(held, page, [notes[0].id], result) == [
+        "note 2: Two series.",
+        "left open by this page: How long it takes",
+        "no longer open, by note 2: Which series",
+    ]
 
 
 async def test_the_orchestrator_knows_what_is_searched(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """Quotes in stored texts, and an analyzer's answer as findings with evidence."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from activities.roles.analyzer import ground_analysis
-from activities.roles.grounding import RoleWork, find_quote
+from activities.roles.grounding import RoleWork, find_quote, find_quotes
 from contracts import addresses, roles
+from contracts.evidence import Gap
 from contracts.plan import PlanNode
+from contracts.tokens import Level
 from contracts.vocabulary import Confidence, EngineKind
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -22,9 +25,14 @@ OTHER_ID = "src-0000000002"
 VISIT = "Vacuum must visit every table at least once."
 
 
-def analysed(engine: EngineKind = EngineKind.MODEL, **changes: Any) -> tuple[roles.AnalyzerResult, list[str]]:
-    """The result of an analyzer's answer on two sources, and its warnings."""
-    fields = {name: changes.pop(name) for name in ("findings", "gaps", "quality_updates") if name in changes}
+ANSWERED = ("findings", "gaps", "quality_updates", "sections_wanted")
+
+
+def analysed(
+    engine: EngineKind = EngineKind.MODEL, levels: Mapping[str, Level] = MappingProxyType({}), **changes: Any
+) -> tuple[roles.AnalyzerResult, list[str]]:
+    """The result of an analyzer's answer on two sources, which it was shown at these levels, and its warnings."""
+    fields = {name: changes.pop(name) for name in ANSWERED if name in changes}
     text = changes.pop("text", TEXT)
     own = hint(OTHER, OTHER).model_copy(update={"heading": "From search"})
     sources = [
@@ -33,9 +41,10 @@ def analysed(engine: EngineKind = EngineKind.MODEL, **changes: Any) -> tuple[rol
         source(None, id="src-0000000003", snippet="only a snippet here"),
     ]
     documents = {reference(one).hash: one for one in (text, OTHER)}
+    changes |= {"gaps": changes.pop("open_gaps", [])}
     request = analyze_input(changes.pop("sources", sources), **changes)
     answer = roles.AnalyzerAnswer.model_validate({"findings": [], **fields})
-    work = RoleWork(roles.ANALYZER, request, answer, documents, engine)
+    work = RoleWork(roles.ANALYZER, request, answer, documents, engine, levels=levels)
     return ground_analysis(work), work.warnings
 
 
@@ -153,6 +162,35 @@ def test_a_gap_names_sections_that_were_not_shown() -> None:
     ] == ["# Routine Vacuuming\r"]
     assert len(gap.unread) == 2
     assert analysed(EngineKind.EXTRACTIVE, gaps=gaps)[0].gaps[0].unread == []
+
+
+def test_a_listed_gap_may_be_named_for_its_section() -> None:
+    """Its label stands for its words, so that the gap itself gets the place and no second one is opened."""
+    listed = Gap(id="gap-1", description="What does it cost?")
+    result, _ = analysed(gaps=[{"description": "gap-1", "in_sections": [1]}], open_gaps=[listed])
+    (gap,) = result.gaps
+    assert gap.description == listed.description
+    assert gap.unread
+
+
+@pytest.mark.parametrize("quote", ["```\nvacuum old rows", "vacuum old rows\n```", "```\nvacuum old rows\n```"])
+def test_a_quote_has_no_half_of_a_listing(quote: str) -> None:
+    """A line of backticks that opens or closes a listing goes if its other half is not quoted."""
+    text = "# Work\n\nRun this:\n\n```\nvacuum old rows\nvacuum the rest\n```\n"
+    text = text.replace("\nvacuum the rest", "") if quote.endswith("```") else text
+    (span,) = find_quotes(text, quote)
+    whole = quote.count("```") == 2
+    assert text[slice(*span)] == (quote if whole else "vacuum old rows")
+
+
+def test_a_reader_that_was_shown_less_says_what_it_saw() -> None:
+    """The reading of the sections that it asks for then shows the rest of them, and lists no others as hidden."""
+    text = TEXT + "".join(f"\n\n## Part {n}\n\nVacuum freezes old rows before a wraparound. {OTHER}" for n in range(20))
+    whole, _ = analysed(sections_wanted=[1], text=text)
+    less, _ = analysed(sections_wanted=[1], text=text, levels={SOURCE: Level.COMPRESSED})
+    assert whole.seen == []
+    assert 0 < sum(one.end - one.start for one in less.seen if one.source_id == SOURCE) < 0.9 * len(text)
+    assert analysed(text=text, levels={SOURCE: Level.COMPRESSED})[0].seen == []
 
 
 def test_invented_quotes_are_dropped_and_counted() -> None:

@@ -430,6 +430,28 @@ def test_sections_are_asked_for_where_they_can_be_shown(wanted: list[SectionRef]
     )
 
 
+def test_sections_are_offered_where_some_are_hidden() -> None:
+    """A page that is shown whole has no list to choose from, and the prompt promises none."""
+    parts = [f"## {number}. Part {number}\n\n{'Ships sail far. ' * 40}" for number in range(40)]
+    parts[7] += "Vacuum prevents transaction ID wraparound by freezing old rows."
+    for text, offered in (("# The manual\n\n" + "\n\n".join(parts), True), (f"# The manual\n\n{parts[7]}", False)):
+        prompt = rendered(roles.ANALYZER, analyze_input([source(reference(text))], shown_tokens=2_000), text).prompt
+        assert ("are shown to you once" in prompt, "Not shown of this source" in prompt) == (offered, offered)
+
+
+def test_a_last_look_asks_about_gaps_alone() -> None:
+    """Neither sub-queries nor gaps of its own are asked for, and nothing more can be shown."""
+    text = "# The manual\n\n## Planning\n\nTwo releases of the engine may replicate if they are of one series."
+    gap = Gap(id="gap-1", description="Which releases of the engine may replicate")
+    request = analyze_input([source(reference(text))], gaps=[gap], for_gaps=True)
+    prompt = rendered(roles.ANALYZER, request, text).prompt
+    assert "of one series" in prompt
+    assert "the last look" in prompt
+    assert "at most 3 in all" in prompt
+    for words in ("<sub_queries", "are shown to you once", "then the gaps"):
+        assert words not in prompt
+
+
 def test_a_second_reading_lists_only_what_neither_was_shown() -> None:
     """A section that the first answer was shown stands in no list of what is not shown."""
     parts = [f"## {number}. Part {number}\n\n{'Ships sail far. ' * 40}" for number in range(40)]

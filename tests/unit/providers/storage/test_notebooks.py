@@ -19,10 +19,10 @@ from contracts.checking import (
     Verdict,
 )
 from contracts.checking_roles import REVIEWER, ReviewInput
-from contracts.evidence import DocumentRef
-from contracts.notebooks import replace_by_references
+from contracts.evidence import DocumentRef, Finding
+from contracts.notebooks import AnalysisEntry, replace_by_references
 from contracts.report_updates import REPORTER
-from contracts.roles import SYNTHESIZER
+from contracts.roles import SYNTHESIZER, WriteInput
 from contracts.vocabulary import Outcome
 from providers.errors import ContentMissing
 from providers.storage.content import ObstoreContentStore, name_of
@@ -163,3 +163,30 @@ async def test_a_text_is_read_from_the_store_once_and_is_gone_when_deleted(tmp_p
     assert await store.delete(document)
     with pytest.raises(ContentMissing):
         await store.get_text(document)
+
+
+@pytest.mark.parametrize("contradicts", [[], ["f-9"]], ids=["repeated", "contradicting"])
+async def test_a_writer_gets_what_several_readers_quoted_alike_once(contradicts: list[str], tmp_path: Path) -> None:
+    """Agents that read one page for tasks of their own note the same passages; one reader may make two statements of
+    one passage, and what contradicts something is never dropped.
+    """
+    world = World(tmp_path)
+    passages = ["ev-1", "ev-2"]
+    mine = [
+        Finding(id="f-1", statement="It takes minutes.", evidence_ids=passages, priority=3),
+        Finding(id="f-2", statement="It needs room.", evidence_ids=passages),
+    ]
+    others = [
+        Finding(id="f-3", statement="Minutes are enough.", evidence_ids=passages[::-1], priority=1).with_fields(
+            contradicts=contradicts
+        ),
+        Finding(id="f-4", statement="It is not undone.", evidence_ids=passages[:1]),
+    ]
+    entries = [await world.notebooks.write(AnalysisEntry(findings=made)) for made in (mine, others)]
+    request = await world.notebooks.complete_input(WriteInput(entries=entries), SYNTHESIZER)
+    shown = {finding.id: (finding.priority, finding.sub_query_count) for finding in request.findings}
+    if contradicts:
+        assert list(shown) == ["f-1", "f-2", "f-3", "f-4"]
+    else:
+        assert list(shown) == ["f-1", "f-2", "f-4"]
+        assert shown["f-1"] == (1, 2)
