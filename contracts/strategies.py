@@ -371,7 +371,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     implementation=f"{MODULE_PREFIX}workflows.strategies.recursive.recursive_strategy:RecursiveStrategy",
     roles=(recursive.MANAGER, *recursive.TREE_ROLES, ANALYZER, SYNTHESIZER),
     presets=TREE_LIMITS,
-    expected_calls=lambda limits, _: tree_calls(limits) | {ANALYZER.name: (0, LAST_LOOKS)},
+    expected_calls=lambda limits, _: {**tree_calls(limits), ANALYZER.name: (0, LAST_LOOKS)},
     gates=Gates(approve=Approve.PHRASE),
     judges_edits=True,
     report_sections=tuple(ReportSection),

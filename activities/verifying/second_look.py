@@ -222,7 +222,7 @@ def adopt(claims: Claims, answers: Answers, material: Material) -> SecondLook:
         before = first.verdict if first is not None else claim.ruled.verdict
         if SCORES[answer.verdict] < SCORES[before] and answer.verdict is not Verdict.CONTRADICTED:
             continue
-        quoted = [_to_evidence(place, claim, material) for place in answer.places]
+        quoted = [_to_evidence(place, claim, material) for place in _telling(answer.places, material)]
         evidence |= {item.id: item for item in quoted if item.id not in material.passages}
         keys = [*answer.evidence_ids, *(item.id for item in quoted)]
         used = [key for key in dict.fromkeys(keys) if key not in claim.evidence_ids]
@@ -244,6 +244,15 @@ def adopt(claims: Claims, answers: Answers, material: Material) -> SecondLook:
                 )
             )
     return SecondLook(proposals, corrections, adopted, list(evidence.values()))
+
+
+def _telling(places: Sequence[checking.QuotePlace], material: Material) -> list[checking.QuotePlace]:
+    """Return the places of an answer's quotes without headings, which as a citation tell a reader nothing; with them if
+    nothing else is quoted.
+    """
+    lines = [material.text_of(place.source_id)[: place.end].rpartition("\n")[2] for place in places]
+    told = [place for place, line in zip(places, lines, strict=True) if not line.lstrip().startswith("#")]
+    return told or list(places)
 
 
 def _to_evidence(place: checking.QuotePlace, claim: checking.ExtractedClaim, material: Material) -> Evidence:
