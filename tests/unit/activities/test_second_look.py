@@ -164,6 +164,15 @@ def test_words_quoted_from_a_section_become_a_citation() -> None:
     assert verdicts == [Verdict.SUPPORTED]
 
 
+def test_a_heading_is_cited_only_if_nothing_else_is_quoted() -> None:
+    """As a citation it tells a reader nothing, but a verdict is not left without what it was given for."""
+    heading, sentence = place_of("src-2", "# Load"), place_of("src-2", "is divided among all workers")
+    for places, cited in (((heading, sentence), [SHARED]), ((heading,), ["# Load"])):
+        _, verdicts, _, after = adopted(LOAD, Verdict.PARTIAL, Verdict.SUPPORTED, *places)
+        assert [OTHER_PAGE[item.start : item.end] for item in after.entry.evidence if item not in PASSAGES] == cited
+        assert verdicts == [Verdict.SUPPORTED]
+
+
 def test_words_of_a_passage_that_the_run_has_are_cited_under_its_id() -> None:
     """No second entry is made for a place that is evidence already."""
     text, verdicts, _, after = adopted(

@@ -12,7 +12,8 @@ from activities.roles.run_role import task_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
-from contracts.evidence import Gap, SectionRef
+from contracts.checking_roles import REVIEWER, ReviewedClaim, ReviewInput
+from contracts.evidence import Gap, SectionRef, Verdict
 from contracts.living_roles import DECOMPOSER, FETCH_URL
 from contracts.orchestrator_roles import ORCHESTRATOR, OrchestrateInput
 from contracts.outcome import GateIssue, Guidance
@@ -428,6 +429,15 @@ def test_sections_are_asked_for_where_they_can_be_shown(wanted: list[SectionRef]
     assert ("with the number of that section in `in_sections`" in rendered(roles.ANALYZER, request).prompt) is bool(
         wanted
     )
+
+
+def test_a_reviewer_is_shown_the_statements_in_doubt() -> None:
+    """Of the others their number says enough: in a good report they are nearly all."""
+    verdicts = [Verdict.SUPPORTED, Verdict.PARTIAL, Verdict.SUPPORTED, Verdict.NOT_ENOUGH_INFORMATION]
+    claims = [ReviewedClaim(text=f"Statement {number}", verdict=verdict) for number, verdict in enumerate(verdicts)]
+    prompt = unmarked(rendered(REVIEWER, ReviewInput(draft=reference("# Draft"), claims=claims)).prompt)
+    assert [f"Statement {number}" in prompt for number in range(4)] == [False, True, False, True]
+    assert "but for 2 that their passages support" in prompt
 
 
 def test_sections_are_offered_where_some_are_hidden() -> None:
