@@ -31,7 +31,8 @@ async def look_at_gaps(run: ResearchRun) -> bool:
     gaps stay as they are.
     """
     state = run.state
-    readable = state.evidence.readable_sources()
+    # Pages that a vetting refused, or that no role has analyzed yet, support nothing.
+    readable = [source for source in state.evidence.readable_sources() if source.analyzed]
     due = gaps_to_answer([gap for gap in state.evidence.gaps if gap.id not in state.work.gaps_looked_at])
     if run.resolved.engine is not EngineKind.MODEL or not due or not readable:
         return False

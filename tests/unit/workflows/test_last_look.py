@@ -116,10 +116,14 @@ async def test_without_a_models_answer_gaps_stay_as_they_are(answer: Any, engine
     assert len(run.asked) == (engine is EngineKind.MODEL)
 
 
-async def test_a_page_of_which_sections_were_looked_at_is_still_to_be_analyzed() -> None:
-    """What a limit left unread is read by a resumed run."""
-    page = states.source("corpus:m/a", text=TEXT, analyzed=False)
-    run = looking(sources=states.sources(page))
-    run.answers = [answering(run, "Only servers of one major release", "ev-new")]
+async def test_a_page_that_no_role_has_analyzed_is_not_looked_at() -> None:
+    """What a vetting refused supports nothing, and what a limit left unread is read by a resumed run."""
+    refused = states.source("corpus:m/refused", text=TEXT, analyzed=False)
+    run = looking(sources=states.sources(refused))
+    assert not await look_at_gaps(run)
+    assert run.asked == []
+    read = states.source("corpus:m/a", text=TEXT)
+    run = looking(AnalyzerResult(account=BY_MODEL), sources=states.sources(refused, read))
     await look_at_gaps(run)
-    assert not run.state.evidence.sources[page.id].analyzed
+    assert [source.id for source in run.asked[0].sources] == [read.id]
+    assert not run.state.evidence.sources[refused.id].analyzed
