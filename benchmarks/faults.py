@@ -92,6 +92,8 @@ REST_SECONDS: Final = 30.0
 ON_ITS_WAY: Final = 1.5
 """Seconds before a kill in which an answer can have been sent without being in the journal."""
 READY_SECONDS: Final = 120.0
+RESTART_SECONDS: Final = 5.0
+"""Pause before a worker is started again that ended by itself, as one does that finds no server."""
 HOME_MEGABYTES: Final = 300
 WORKERS: Final = 2
 PAGES_OF_A_SUBJECT: Final = 12
@@ -253,11 +255,13 @@ class Deployment:
     # --- workers ---------------------------------------------------------------------------------------------------
     async def keep_workers(self) -> None:
         """Start each wanted worker that does not run, as a supervisor of services does, and stop all others."""
+        not_before = 0.0
         while True:
             for worker in [worker for worker in self.workers if worker.process.returncode is not None]:
                 self.workers.remove(worker)
                 if worker.process.pid not in self._killed and not worker.ending:
                     self.ended_alone += 1
+                    not_before = time.monotonic() + RESTART_SECONDS
                     print(f"a worker ended with {worker.process.returncode}: {worker.log}", file=sys.stderr)
             missing = Counter(self.wanted)
             for worker in self.workers:
@@ -268,7 +272,7 @@ class Deployment:
                 else:
                     worker.ending = True
                     worker.process.terminate()
-            for spec in missing.elements():
+            for spec in missing.elements() if time.monotonic() > not_before else ():
                 await self._start_worker(spec)
             await asyncio.sleep(1.0)
 
