@@ -68,18 +68,18 @@ from workers.own_process import exit_process, run_to_end
 
 T = TypeVar("T")
 
-FAULTS_OF_A_PIECE: Final = 40
+FAULTS_OF_A_PIECE: Final = 30
 BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
-AT_ONCE: Final = 8
+AT_ONCE: Final = 6
 """Runs that may work at once."""
-STARTING_SECONDS: Final = 600.0
+STARTING_SECONDS: Final = 480.0
 """No run or fault begins later in a piece."""
-ENDING_SECONDS: Final = 420.0
+ENDING_SECONDS: Final = 600.0
 """Seconds after the last fault by which every run must have ended."""
 APPROVAL_SECONDS: Final = (2.0, 60.0)
 LIMITS: Final = {"deadline_seconds": 3_600, "max_iterations": 1}
-DEPTHS: Final = ("light", "medium")
+DEPTHS: Final = ("light", "light", "medium")
 AWAY: Final = (RPCError, ServerUnreachable, NoWorker)
 """What a client sees of a server or workers that are away."""
 MOST_ASKED_AGAIN: Final = 0.001
@@ -158,7 +158,7 @@ def request_of(number: int, strategy: str) -> dict[str, Any]:
     return {
         "query": question(number),
         "strategy": strategy,
-        "depth": DEPTHS[number % 2],
+        "depth": DEPTHS[number % 3],
         "limits": LIMITS | {"max_sources": 4 + number % 3},
         "search": {"providers": ["searxng"]},
         "gates": {"approve": "plan" if waits(number) else "none"},
