@@ -12,12 +12,14 @@ from typing import Any, Final, TypeVar, cast
 
 from temporalio import client as sdk
 from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client, RPCError, RPCStatusCode, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
+from temporalio.converter import DataConverter
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, WorkflowAlreadyStartedError
 
 from client import client_errors as errors
 from client.agent_events import AnyAgentEvent, ToolCallResult, Translation, UpdateReportResult
@@ -84,11 +86,19 @@ class ResearchClient:
 
     @classmethod
     async def connect(
-        cls, address: str, namespace: str = "default", *, stored_result: StoredResult | None = None
+        cls,
+        address: str,
+        namespace: str = "default",
+        *,
+        stored_result: StoredResult | None = None,
+        data_converter: DataConverter = pydantic_data_converter,
     ) -> "ResearchClient":
-        """Connect with nothing but an address. Raises `ServerUnreachable`."""
+        """Connect with nothing but an address. Raises `ServerUnreachable`.
+
+        Runs whose payloads are encrypted need the `data_converter` with the keys: `durable_research.data_converter()`.
+        """
         try:
-            client = await Client.connect(address, namespace=namespace, data_converter=pydantic_data_converter)
+            client = await Client.connect(address, namespace=namespace, data_converter=data_converter)
         except (RuntimeError, RPCError) as error:
             raise errors.ServerUnreachable(
                 f"no server answers at {address}: start one with `research serve`"
@@ -242,14 +252,21 @@ class ResearchHandle:
         calls = []
         for call in status.awaiting:
             failing = retried.get(call.id)
-            message = ""
-            if failing is not None:
-                message = " ".join(failing.last_failure.message.split())
             if failing is None:
                 calls.append(call)
             else:
+                message = " ".join((await self._failure_text(failing.last_failure)).split())
                 calls.append(call.with_fields(attempt=failing.attempt, last_failure=shorten(message, 160)))
         return calls
+
+    async def _failure_text(self, failure: Failure) -> str:
+        """Return the message of a failure, which may be encrypted, and that of its cause."""
+        error: BaseException | None = await self._client.data_converter.decode_failure(failure)
+        messages = []
+        while isinstance(error, FailureError):
+            messages.append(error.message)
+            error = error.cause
+        return ": ".join(messages)
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent and of its own agents, if it answers."""

@@ -12,6 +12,7 @@ from durable_research import checkout  # noqa: F401  joins the folders beside th
 if TYPE_CHECKING:
     from client.handle import ResearchClient, ResearchHandle
     from client.one_question import FinishedResearch, ResearchError, research
+    from workers.temporal import data_converter
 
 _PLACES: Final = {
     "research": ".client.one_question",
@@ -19,9 +20,10 @@ _PLACES: Final = {
     "ResearchError": ".client.one_question",
     "ResearchClient": ".client.handle",
     "ResearchHandle": ".client.handle",
+    "data_converter": ".workers.temporal",
 }
 
-__all__ = ["FinishedResearch", "ResearchClient", "ResearchError", "ResearchHandle", "research"]
+__all__ = ["FinishedResearch", "ResearchClient", "ResearchError", "ResearchHandle", "data_converter", "research"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ ProviderError
 │   │   ├── ProcessStalled    a child process got no processor time: a paused or overloaded machine
 │   │   └── StoreUnavailable  our own store does not answer: documents, sessions
 │   │       └── SharedStateUnavailable  the store that workers share
+│   │           └── KeyMissing          what is stored is encrypted with a key that this process lacks
 │   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
 │   └── StorageFull           no space left in the data folder
 ├── Rejected                  a retry cannot help
@@ -72,6 +73,15 @@ class SharedStateUnavailable(StoreUnavailable):
         super().__init__(f"{problem}: {remedy}" if remedy else problem, retry_after=retry_after)
         self.problem = problem
         self.remedy = remedy
+
+
+class KeyMissing(SharedStateUnavailable):
+    """What is stored is encrypted with a key that this process lacks; nothing is lost, and work waits for the key."""
+
+    def __init__(self, key_id: str) -> None:
+        remedy = "name its file in [encryption.keys], or add it to RESEARCH_ENCRYPTION_KEYS, and start again"
+        super().__init__(f"the encryption key {key_id} is missing", remedy=remedy)
+        self.key_id = key_id
 
 
 class CallInFlight(Retryable):

@@ -10,6 +10,7 @@ from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallStore
 from providers.shared.shared_value import running
+from providers.shared.stores.encrypted_store import EncryptedSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
@@ -33,17 +34,20 @@ class SharedState:
 @asynccontextmanager
 async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
     """Open the shared state for the block, even without reaching Redis. Raises `NotConfigured` and `StorageFull`."""
-    spool = AnswerSpool(settings.home / SPOOL_FOLDER, ReservedRoom(settings.home / ROOM_FILE))
+    keyring = settings.keyring
+    spool = AnswerSpool(settings.home / SPOOL_FOLDER, ReservedRoom(settings.home / ROOM_FILE), keyring)
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
             from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of startup
 
-            store: SharedStore = RedisSharedStore(settings.redis_url.get_secret_value())
+            redis = RedisSharedStore(settings.redis_url.get_secret_value())
+            store: SharedStore = EncryptedSharedStore(redis, keyring)
             stack.push_async_callback(store.close)
             calls = CallStore(store, spool=spool)
         else:
-            journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
-            store = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
+            path = settings.home / SHARED_FILE
+            journal = EncryptedSharedStore(SqliteSharedStore(path, durable=True), keyring)
+            store = EncryptedSharedStore(SqliteSharedStore(path, durable=False), keyring)
             for each in (journal, store):
                 stack.push_async_callback(each.close)
             await journal.get("opened")  # reports an unusable file now instead of during a run

@@ -32,12 +32,13 @@ class FileStores:
 
 def open_stores(settings: Settings) -> FileStores:
     """Open the stores of texts and sessions. Raises `NotConfigured`, `StorageFull` or OSError."""
-    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
+    keyring = settings.keyring
+    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER, keyring)
     return FileStores(
         content=content,
         notebooks=Notebooks(content),
-        archive=RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir),
-        sessions=RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS)),
+        archive=RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir, keyring),
+        sessions=RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS, keyring)),
     )
 
 
@@ -49,4 +50,5 @@ def open_corpora(settings: Settings, children: SubprocessPool) -> "CorpusLibrary
     definitions = [
         CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in settings.corpus.items()
     ]
-    return open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
+    corpora = settings.home / "corpora"
+    return open_library(settings.content_url, settings.home, corpora, children, definitions, settings.keyring)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
 from typing import Any
@@ -28,8 +28,10 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from contracts.base import CompactModel
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
+from providers.errors import KeyMissing
 from workers.dev_server import ServerError, describe_server, ensure_server
-from workers.settings.loading import Settings, child_environment
+from workers.encryption import KeyringCodec
+from workers.settings.loading import Settings, child_environment, load_settings
 from workers.tenants import TenantSigner
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
@@ -79,12 +81,40 @@ class ShortFailureConverter(DefaultFailureConverter):
         super().to_failure(exception, payload_converter, failure)
 
 
+class EncodedFailureConverter(ShortFailureConverter):
+    """The converter of failures, which moves messages and frames into a payload, as only payloads are encrypted.
+
+    That a key is missing stays readable: who lacks the key must learn which one it is.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(encode_common_attributes=True)
+        self._readable = ShortFailureConverter()
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        """Write a failure."""
+        if isinstance(exception, KeyMissing):
+            self._readable.to_failure(exception, payload_converter, failure)
+        else:
+            super().to_failure(exception, payload_converter, failure)
+
+
 DATA_CONVERTER = DataConverter(
     payload_converter_class=cache(CompactPayloadConverter),  # type: ignore[arg-type]
     failure_converter_class=ShortFailureConverter,
 )
 """One converter of payloads per process. The SDK would create one per run and two per task, each of which would rebuild
 its type adapters."""
+
+
+def data_converter(settings: Settings | None = None) -> DataConverter:
+    """Return the converter for clients and workers of a configuration, by default the user's, with its encryption keys.
+
+    Raises `SettingsError`, `NotConfigured`.
+    """
+    keyring = (settings or load_settings()).keyring
+    failures = EncodedFailureConverter if keyring.current else ShortFailureConverter
+    return replace(DATA_CONVERTER, payload_codec=KeyringCodec(keyring), failure_converter_class=failures)
 
 
 class ServerUnreachableError(ServerError):
@@ -155,7 +185,7 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None, setti
     try:
         return await Client.connect(
             **{**compression, **options},  # type: ignore[arg-type]  # the SDK's typed dictionary, or just a target host
-            data_converter=DATA_CONVERTER,
+            data_converter=data_converter(settings),
             runtime=runtime,
             interceptors=[TenantSigner(keys)] if keys else [],
         )

@@ -30,12 +30,11 @@ from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.state import ResearchState
 from providers.errors import ProviderError
 from providers.interfaces import SessionStore
-from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_records import open_records
 from workers.dev_server import describe_server, detach_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.settings.loading import Flags, Settings, load_settings
+from workers.stores import open_stores
 from workers.telemetry import LogFormat, configure_logging
 
 DRAIN_TIME: Final = timedelta(seconds=10)
@@ -197,7 +196,7 @@ async def _announce(
     idle_minutes: float | None = None,
 ) -> None:
     """Log a warning for anything with other settings; print model and addresses, which a JSON log has as events."""
-    sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+    sessions = open_stores(settings).sessions
     try:
         notices = await other_settings(settings, ResearchClient(process.connection.client), sessions)
     except (RPCError, ProviderError, ValueError) as error:  # ValueError: a session of another version

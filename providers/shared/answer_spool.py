@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from providers.errors import StorageFull
+from providers.encryption import Keyring
+from providers.errors import ContentCorrupt, StorageFull
 from providers.shared.shared_value import key_bytes
 
 RESERVED_BYTES: Final = 16_000_000  # for the answers of 200 calls at once, the most that a worker makes
@@ -95,10 +96,11 @@ class AnswerSpool:
     answer again.
     """
 
-    def __init__(self, folder: Path, room: ReservedRoom) -> None:
-        """`room` is on the disk of the folder."""
+    def __init__(self, folder: Path, room: ReservedRoom, keyring: Keyring | None = None) -> None:
+        """`room` is on the disk of the folder; `keyring` encrypts the answers."""
         self._folder = folder
         self._room = room
+        self._keyring = keyring or Keyring()
 
     async def reserve(self) -> None:
         """Reserve room for answers on the disk. Raises `StorageFull`: the call has to wait."""
@@ -107,7 +109,8 @@ class AnswerSpool:
     async def put(self, research_id: str, answer_key: str, answer: str) -> None:
         """Write an answer to the disk. Raises `StorageFull` if it fails."""
         head = json.dumps({"research_id": research_id, "answer_key": answer_key})
-        data = f"{head}\n{answer}".encode("utf-8", "surrogatepass")
+        sealed = self._keyring.seal(answer.encode("utf-8", "surrogatepass"), answer_key)
+        data = f"{head}\n".encode("utf-8", "surrogatepass") + sealed
         await asyncio.to_thread(self._write, self._path(research_id, answer_key), data)
 
     async def get(self, research_id: str, answer_key: str) -> str | None:
@@ -116,7 +119,7 @@ class AnswerSpool:
         # Most calls find no folder: a look costs less than a thread.
         spooled = None
         if path.exists():
-            spooled = await asyncio.to_thread(_read_spooled, path)
+            spooled = await asyncio.to_thread(_read_spooled, path, self._keyring)
         if spooled is None:
             return None
         return spooled.answer
@@ -124,7 +127,7 @@ class AnswerSpool:
     async def answers(self) -> AsyncIterator[SpooledAnswer]:
         """Yield the answers, the oldest first, one at a time in memory, and remove those that are too old."""
         for path in await asyncio.to_thread(self._young_paths):
-            spooled = await asyncio.to_thread(_read_spooled, path)
+            spooled = await asyncio.to_thread(_read_spooled, path, self._keyring)
             if spooled is not None:
                 yield spooled
 
@@ -198,8 +201,11 @@ def _write_durably(path: Path, data: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _read_spooled(path: Path) -> SpooledAnswer | None:
-    """Read a file of the spool; None if it is gone or is none of ours, of which at most its first line is read."""
+def _read_spooled(path: Path, keyring: Keyring) -> SpooledAnswer | None:
+    """Read a file of the spool; None if it is gone or is none of ours, of which at most its first line is read.
+
+    Raises `KeyMissing`.
+    """
     try:
         with open(path, "rb", opener=lambda name, _: os.open(name, NO_WAITING)) as file:
             status = os.fstat(file.fileno())
@@ -210,7 +216,7 @@ def _read_spooled(path: Path) -> SpooledAnswer | None:
             answer_key = str(fields["answer_key"])
             if path.name != _spooled_name(research_id, answer_key):
                 return None
-            answer = file.read(status.st_size).decode("utf-8", "surrogatepass")
+            answer = keyring.open(file.read(status.st_size), answer_key).decode("utf-8", "surrogatepass")
         return SpooledAnswer(path, research_id, answer_key, answer)
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, ContentCorrupt):
         return None

@@ -1,7 +1,8 @@
 """Content-addressed documents over obstore: a local folder by default, S3, Google or Azure by URL.
 
-A document is named `ab/cdef…`, the digits of its SHA-256. The store writes aside and renames. Blocking calls run in
-threads: obstore's asynchronous ones return from a foreign thread, which can abort an interpreter that is shutting down.
+A document is named `ab/cdef…`, the digits of its SHA-256; an encrypted one `encrypted/KEY/ab/cdef…`, of the digits that
+its keyring hides. The store writes aside and renames. Blocking calls run in threads: obstore's asynchronous ones return
+from a foreign thread, which can abort an interpreter that is shutting down.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
+from providers.encryption import Keyring
 from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, StoreUnavailable
 
 NO_SPACE: Final = re.compile(
@@ -37,7 +39,12 @@ DATE_PRECISION: Final = timedelta(hours=1)  # of the date of a document's last p
 REMEMBERED_CHARACTERS: Final = 8_000_000  # of texts in memory
 REMEMBERED_SECONDS: Final = 300.0  # a text that another process has deleted may be read for that long
 SCHEME: Final = "sha256:"
-NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")  # of documents; records may be in the same store
+NAME: Final = re.compile(r"(?:encrypted/([a-z0-9-]+)/)?([0-9a-f]{2})/([0-9a-f]{62,94})")
+"""Of documents; records may be in the same store."""
+ENCRYPTED: Final = "encrypted/"
+CHUNK_BYTES: Final = 1_048_576  # of a large file, each sealed by itself
+PLAIN_DIGITS: Final = 62  # of a plain name, without those of its folder
+LENGTH_BYTES: Final = 4  # before each sealed chunk
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
@@ -86,10 +93,11 @@ def hash_of_file(path: Path) -> str:
         return SCHEME + hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def name_of(reference: DocumentRef) -> str:
-    """Return the path of a document in the store."""
-    digits = reference.hash.removeprefix(SCHEME)
-    return f"{digits[:2]}/{digits[2:]}"
+def name_of(reference: DocumentRef, key_id: str = "", hidden: str = "") -> str:
+    """Return the path of a document in the store: a plain one, or the one whose digits a key hides."""
+    digits = hidden or reference.hash.removeprefix(SCHEME)
+    folder = f"{ENCRYPTED}{key_id}/" if key_id else ""
+    return f"{folder}{digits[:2]}/{digits[2:]}"
 
 
 class ObstoreContentStore:
@@ -99,9 +107,10 @@ class ObstoreContentStore:
     method raises `StoreUnavailable`, and `NotConfigured` if the store refuses access.
     """
 
-    def __init__(self, address: str | os.PathLike[str]) -> None:
-        """Open the store at a URL or in a folder. Raises `NotConfigured`."""
+    def __init__(self, address: str | os.PathLike[str], keyring: Keyring | None = None) -> None:
+        """Open the store at a URL or in a folder; `keyring` encrypts what it gets. Raises `NotConfigured`."""
         self._store = open_store(address)
+        self._keyring = keyring or Keyring()
         self._texts: TTLCache[str, str] = TTLCache(REMEMBERED_CHARACTERS, REMEMBERED_SECONDS, getsizeof=len)
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
@@ -133,16 +142,33 @@ class ObstoreContentStore:
     def put_file(self, path: Path, media_type: str) -> DocumentRef:
         """Store a file of any size in constant memory. Blocks. Raises `StorageFull`."""
         reference = DocumentRef(hash=hash_of_file(path), media_type=media_type, size=path.stat().st_size)
+        name = self._names(reference)[0]
         with translated_errors():
-            obstore.put(self._store, name_of(reference), path)
+            if not name.startswith(ENCRYPTED):
+                obstore.put(self._store, name, path)
+                return reference
+            sealed = path.with_suffix(".sealed")
+            try:
+                self._seal_file(path, sealed, name)
+                obstore.put(self._store, name, sealed)
+            finally:
+                sealed.unlink(missing_ok=True)
         return reference
 
     def get_file(self, reference: DocumentRef, path: Path) -> None:
         """Write a document to a file, completely or not at all. Blocks. Raises `StorageFull`, and as `get` does."""
         temporary = path.with_suffix(".part")
-        with translated_errors(), temporary.open("wb") as file:
-            for chunk in obstore.get(self._store, name_of(reference)).stream():
-                file.write(chunk)
+        with translated_errors():
+            name = self._stored_name(reference)
+            with temporary.open("wb") as file:
+                for chunk in obstore.get(self._store, name).stream():
+                    file.write(chunk)
+            if name.startswith(ENCRYPTED):
+                sealed = temporary.replace(path.with_suffix(".sealed"))
+                try:
+                    self._open_file(sealed, temporary, name)
+                finally:
+                    sealed.unlink(missing_ok=True)
         if hash_of_file(temporary) != reference.hash:
             raise ContentCorrupt("a stored document does not match its hash")
         temporary.replace(path)
@@ -150,36 +176,80 @@ class ObstoreContentStore:
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
         """Remove a document; true if it is gone, even if it already was."""
         self._texts.pop(reference.hash, None)
-        return await asyncio.to_thread(self._delete, name_of(reference), unless_put_since)
+        deleted = [await asyncio.to_thread(self._delete, name, unless_put_since) for name in self._names(reference)]
+        return all(deleted)
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
         """Remove every document whose hash is not in `used`; return their number."""
         self._texts.clear()
         return await asyncio.to_thread(self._delete_others, used, unless_put_since)
 
+    def _names(self, reference: DocumentRef) -> list[str]:
+        """Return the paths that a document may have; the first is that of a new one."""
+        names = self._keyring.names(reference.hash.removeprefix(SCHEME))
+        return [name_of(reference, key_id, digits) for key_id, digits in names]
+
+    def _stored_name(self, reference: DocumentRef) -> str:
+        """Return the path that a document has. Raises FileNotFoundError, `KeyMissing`."""
+        for name in self._names(reference):
+            with suppress(FileNotFoundError):
+                obstore.head(self._store, name)
+                return name
+        self._check_keys()
+        raise FileNotFoundError
+
+    def _check_keys(self) -> None:
+        """Raise `KeyMissing` if documents here have a key that this process lacks: a missing one may be among them."""
+        for folder in obstore.list_with_delimiter(self._store, prefix=ENCRYPTED)["common_prefixes"]:
+            self._keyring.check(folder.rstrip("/").removeprefix(ENCRYPTED))
+
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
         reference = DocumentRef(hash=digest(data), media_type=media_type, size=size)
-        name = name_of(reference)
+        name = self._names(reference)[0]
         with translated_errors():
             try:
                 stored = obstore.head(self._store, name)
             except FileNotFoundError:
                 stored = None
-            if stored is None or stored["size"] != len(data):
-                obstore.put(self._store, name, data)
+            if stored is None or stored["size"] != len(data) + self._keyring.overhead:
+                obstore.put(self._store, name, self._keyring.seal(data, name))
             elif datetime.now(UTC) - stored["last_modified"] > DATE_PRECISION:
                 if isinstance(self._store, LocalStore) and self._store.prefix is not None:
                     os.utime(Path(self._store.prefix) / name)  # without rewriting it, because the disk may be full
                 else:
-                    obstore.put(self._store, name, data)
+                    obstore.put(self._store, name, self._keyring.seal(data, name))
         return reference
 
     def _get(self, reference: DocumentRef) -> bytes:
+        first, *others = self._names(reference)
         with translated_errors():
-            data = bytes(obstore.get(self._store, name_of(reference)).bytes())
+            try:
+                name = first
+                data = bytes(obstore.get(self._store, name).bytes())
+            except FileNotFoundError:
+                if not others:
+                    self._check_keys()
+                    raise
+                name = self._stored_name(reference)
+                data = bytes(obstore.get(self._store, name).bytes())
+        if name.startswith(ENCRYPTED):
+            data = self._keyring.open(data, name)
         if digest(data) != reference.hash:
             raise ContentCorrupt("a stored document does not match its hash")
         return data
+
+    def _seal_file(self, plain: Path, sealed: Path, name: str) -> None:
+        with plain.open("rb") as source, sealed.open("wb") as target:
+            for number, chunk in enumerate(iter(lambda: source.read(CHUNK_BYTES), b"")):
+                data = self._keyring.seal(chunk, f"{name}/{number}")
+                target.write(len(data).to_bytes(LENGTH_BYTES) + data)
+
+    def _open_file(self, sealed: Path, plain: Path, name: str) -> None:
+        """Decrypt a file; one that was cut at the end of a chunk does not match its hash."""
+        with sealed.open("rb") as source, plain.open("wb") as target:
+            for number, length in enumerate(iter(lambda: source.read(LENGTH_BYTES), b"")):
+                data = source.read(min(int.from_bytes(length), 2 * CHUNK_BYTES))
+                target.write(self._keyring.open(data, f"{name}/{number}"))
 
     def _delete(self, name: str, unless_put_since: datetime | None) -> bool:
         with suppress(ContentMissing), translated_errors():
@@ -192,5 +262,15 @@ class ObstoreContentStore:
     def _delete_others(self, used: Collection[str], unless_put_since: datetime) -> int:
         with translated_errors():
             names = [meta["path"] for chunk in obstore.list(self._store) for meta in chunk]
-        others = [name for name in names if NAME.fullmatch(name) and SCHEME + name.replace("/", "") not in used]
+        others = [name for name in names if (digits := self._digits(name)) and SCHEME + digits not in used]
         return sum(self._delete(name, unless_put_since) for name in others)
+
+    def _digits(self, name: str) -> str | None:
+        """Return the SHA-256 of the document of a path; None for other paths, and those of an unknown key."""
+        match = NAME.fullmatch(name)
+        if match is None:
+            return None
+        key_id, folder, rest = match.groups()
+        if key_id is not None:
+            return self._keyring.digits_of(key_id, folder + rest)
+        return folder + rest if len(rest) == PLAIN_DIGITS else None

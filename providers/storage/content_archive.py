@@ -1,11 +1,14 @@
-"""Records of content that models were not shown: files or objects named by the SHA-256 digits of the text."""
+"""Records of content that models were not shown: files or objects named by the SHA-256 digits of the text.
+
+An encrypted record is named by its key and the digits that the key hides: `KEY.abcdef…`.
+"""
 
 import asyncio
 import fcntl
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -14,7 +17,8 @@ from pydantic import ValidationError
 
 from contracts.addresses import short_hash
 from contracts.tokens import ArchiveRecord
-from providers.errors import NotConfigured, ProviderError, StorageFull
+from providers.encryption import Keyring
+from providers.errors import ContentCorrupt, KeyMissing, NotConfigured, ProviderError, StorageFull
 from providers.storage.content import SCHEME, is_on_this_host
 from providers.storage.stored_records import Records
 
@@ -30,8 +34,11 @@ Change = Callable[[str, ArchiveRecord | None], ArchiveRecord | None]  # from has
 class RecordArchive:
     """`ContentArchive` over a folder, or over an object store shared by hosts; its writers exclude each other."""
 
-    def __init__(self, content_url: str | None, home: Path, folder: Path | None = None) -> None:
+    def __init__(
+        self, content_url: str | None, home: Path, folder: Path | None = None, keyring: Keyring | None = None
+    ) -> None:
         """Use `folder` for the records, else the home, or `content_url` if hosts share it."""
+        self._keyring = keyring or Keyring()
         shared = content_url is not None and not is_on_this_host(content_url)
         if folder is None:
             self._own = ""
@@ -87,25 +94,50 @@ class RecordArchive:
     def _read(self) -> dict[str, ArchiveRecord | None]:
         with _with_setting():
             exists = self.folder is None or self.folder.exists()
-            records = Records(*self._location).first_lines() if exists else []
-        return {SCHEME + item.name: _parsed(item.name, item.lines) for item in records if DIGITS.fullmatch(item.name)}
+            records = Records(*self._location, self._keyring).first_lines() if exists else []
+        named = [(digits, item.lines) for item in records if (digits := self._digits(item.name))]
+        return {SCHEME + digits: _parsed(digits, lines) for digits, lines in named}
+
+    def _names(self, digits: str) -> list[str]:
+        """Return the names that the record of a text may have; the first is that of a new one."""
+        return [f"{key_id}.{name}".removeprefix(".") for key_id, name in self._keyring.names(digits)]
+
+    def _digits(self, name: str) -> str | None:
+        """Return the SHA-256 digits of the text of a record; None for other files, and those of an unknown key."""
+        key_id, _, hidden = name.rpartition(".")
+        if key_id:
+            return self._keyring.digits_of(key_id, hidden)
+        return name if DIGITS.fullmatch(name) else None
 
     def _change(self, digests: Collection[str], change: Change) -> None:
         if not digests:
             return
         with _with_setting():
-            records = Records(*self._location)
+            records = Records(*self._location, self._keyring)
             with self._lock if self.folder is None else (self.folder / ".lock").open("w") as lock:
                 if not isinstance(lock, bool):
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 for digest in digests:
-                    name = digest.removeprefix(SCHEME)
-                    existing = _parsed(name, records.read(name) or b"")
+                    digits = digest.removeprefix(SCHEME)
+                    new_name, *_ = names = self._names(digits)
+                    name, data = _read_record(records, names)
+                    existing = _parsed(digits, data)
                     changed = change(digest, existing)
-                    if changed is None:
+                    if changed is not None and changed != existing:
+                        records.write(new_name, f"{changed.model_dump_json()}\n".encode())
+                    if changed is None or (changed != existing and name != new_name):
                         records.remove(name)
-                    elif changed != existing:
-                        records.write(name, f"{changed.model_dump_json()}\n".encode())
+
+
+def _read_record(records: Records, names: Sequence[str]) -> tuple[str, bytes]:
+    """Return the name and the text of the record that has one of these names; empty for none and for a damaged one."""
+    for name in names:
+        data: bytes | None = b""
+        with suppress(ContentCorrupt):
+            data = records.read(name)
+        if data is not None:
+            return name, data
+    return names[0], b""
 
 
 def _merged(record: ArchiveRecord, existing: ArchiveRecord | None) -> ArchiveRecord:
@@ -132,6 +164,8 @@ def _with_setting() -> Iterator[None]:
     """Name the setting in errors of a store or a file system, without any path: they appear in reports."""
     try:
         yield
+    except KeyMissing:
+        raise
     except (ProviderError, OSError) as error:
         remedy = "set tokens.research_archive_dir to another folder"
         if isinstance(error, StorageFull):

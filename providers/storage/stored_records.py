@@ -1,9 +1,12 @@
 """Small named records, each replaced atomically: files of one host, or objects that all hosts share.
 
+Lines are encrypted one by one, so that the first ones of a record can be read without the rest.
+
 The blocking methods are for use in threads.
 """
 
 import os
+from base64 import b64decode, b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import obstore
 from obstore.store import LocalStore, ObjectStore
 
-from providers.errors import ContentMissing
+from providers.encryption import Keyring
+from providers.errors import ContentCorrupt, ContentMissing, KeyMissing
 from providers.storage.content import is_on_this_host, open_store, translated_errors
 
 if TYPE_CHECKING:
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".json"
 FIRST_BYTES: Final = 16_384  # size of the first read for a record's first lines; longer ones cost a second read
 CALLS_AT_ONCE: Final = 16
+SEALED: Final = b"enc:"  # beginning of an encrypted line, followed by base64; no JSON begins like this
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +40,10 @@ class FirstLines:
     written_at: datetime
 
 
-def open_records(content_url: str | None, home: Path, kind: str) -> "Records":
+def open_records(content_url: str | None, home: Path, kind: str, keyring: Keyring | None = None) -> "Records":
     """Open records of a kind: objects below `content_url` if hosts share it, else files below the home."""
     address = home if content_url is None or is_on_this_host(content_url) else content_url
-    return Records(address, kind)
+    return Records(address, kind, keyring)
 
 
 def has_sole_sessions(content_url: str | None) -> bool:
@@ -50,23 +55,26 @@ class Records:
     """Records of one kind; the caller checks their names.
 
     In a shared store, a write fails if another worker wrote the record in between. All methods raise `StorageFull`,
-    `StoreUnavailable`, and `NotConfigured` if the store refuses access.
+    `StoreUnavailable`, and `NotConfigured` if the store refuses access; those that read also `KeyMissing`.
     """
 
-    def __init__(self, address: str | os.PathLike[str], kind: str) -> None:
+    def __init__(self, address: str | os.PathLike[str], kind: str, keyring: Keyring | None = None) -> None:
         """Open the store at a URL or path; `kind` is the folder in it, empty for its root. Raises `NotConfigured`."""
         self._store: ObjectStore = open_store(address)
         self._kind = kind
+        self._keyring = keyring or Keyring()
 
     def names(self) -> list[str]:
         """Return the names of all records, sorted."""
         return [name for name, _ in self._list()]
 
     def read(self, name: str) -> bytes | None:
-        """Return the whole record, or None."""
-        with suppress(ContentMissing), translated_errors():
-            return bytes(obstore.get(self._store, self._key(name)).bytes())
-        return None
+        """Return the whole record, or None. Raises `ContentCorrupt` for an encrypted one that was changed."""
+        data = self._read(name)
+        if data is None:
+            return None
+        lines = data.split(b"\n")
+        return b"\n".join(self._open(name, number, line) for number, line in enumerate(lines))
 
     def first_lines(self, count: int = 1) -> list[FirstLines]:
         """Return the first lines of all records, by one small read for each, several at a time."""
@@ -76,8 +84,10 @@ class Records:
 
     def write(self, name: str, data: bytes) -> None:
         """Replace the record, or leave the earlier one intact."""
+        lines = data.split(b"\n")
+        stored = b"\n".join(self._seal(name, number, line) for number, line in enumerate(lines))
         with translated_errors():
-            obstore.put(self._store, self._key(name), data, mode=self._condition(name), use_multipart=False)
+            obstore.put(self._store, self._key(name), stored, mode=self._condition(name), use_multipart=False)
 
     def remove(self, name: str) -> None:
         """Remove the record; no error if it is gone."""
@@ -109,9 +119,36 @@ class Records:
             if end:
                 start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end))
             if start.count(b"\n") < count and len(start) == FIRST_BYTES:
-                start = self.read(name) or b""
-            return FirstLines(name, b"".join(start.splitlines(keepends=True)[:count]), meta["last_modified"])
+                start = self._read(name) or b""
+            lines: list[bytes] = []
+            with suppress(ContentCorrupt, KeyMissing):  # in a list, such a record counts as an empty one
+                lines = [self._open(name, number, line) for number, line in enumerate(start.split(b"\n")[:count])]
+            return FirstLines(name, b"".join(line + b"\n" for line in lines), meta["last_modified"])
         return None
+
+    def _read(self, name: str) -> bytes | None:
+        with suppress(ContentMissing), translated_errors():
+            return bytes(obstore.get(self._store, self._key(name)).bytes())
+        return None
+
+    def _seal(self, name: str, number: int, line: bytes) -> bytes:
+        if not self._keyring.current or not line:
+            return line
+        return SEALED + b64encode(self._keyring.seal(line, self._place(name, number)))
+
+    def _open(self, name: str, number: int, line: bytes) -> bytes:
+        if not line:
+            return line
+        data = line
+        if line.startswith(SEALED):
+            try:
+                data = b64decode(line.removeprefix(SEALED), validate=True)
+            except ValueError:
+                raise ContentCorrupt("an encrypted record is damaged") from None
+        return self._keyring.open(data, self._place(name, number))
+
+    def _place(self, name: str, number: int) -> str:
+        return f"{self._key(name)}/{number}"
 
     def _key(self, name: str) -> str:
         return f"{self._kind}/{name}{SUFFIX}".removeprefix("/")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import platformdirs
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError
 
 from contracts.names import SERVER_PREFIX
 from contracts.presets import effective_depth, effective_limits, preset
@@ -31,6 +31,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.tenants import ANY_TENANT, TenantRules
 from contracts.texts import NAME, problem_message, visible
+from providers.encryption import Keyring
 from providers.errors import NotConfigured
 from providers.extractive.semantic import is_installed
 from providers.models.chat import ChatApi
@@ -39,6 +40,7 @@ from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.search.declarations import FieldNames, ServerDefinition
 from providers.service_calls import in_clear, is_confidential
+from workers.settings.keys import ENCRYPTION_KEYS, make_keyring, read_key_texts
 from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
 from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME, VARIABLES_FILE, read_variables
 from workers.settings.sections import FileSettings
@@ -68,6 +70,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_NOTIFY_URL": ("notify", "url"),
     "RESEARCH_NOTIFY_KEY": ("notify_key",),
     TENANT_KEYS: ("tenant_keys",),
+    ENCRYPTION_KEYS: ("encryption_keys",),
     "FIRECRAWL_API_KEY": ("firecrawl_key",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
@@ -85,7 +88,7 @@ PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Each of these names a cluster; without any, the dev server is used."""
 FOLDER_SETTINGS = {("home",), ("tokens", "research_archive_dir")}
-"""Settings that are relative to their file, like the path of a corpus."""
+"""Settings that are relative to their file, like the path of a corpus and that of an encryption key."""
 INHERITED_VARIABLES = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that child processes inherit; none may be a secret."""
 
@@ -121,6 +124,8 @@ class Settings(FileSettings):
     """The key that signs notices; None: they are not signed."""
     tenant_keys: SecretStr | None = None
     """The keys that sign starts, as TENANT=KEY with commas between them; a client needs its own, workers need all."""
+    encryption_keys: SecretStr | None = None
+    """Keys of `[encryption]` as ID=KEY with commas between them, besides those in files."""
     firecrawl_key: SecretStr | None = None
     """The key of `[web.firecrawl]`; None: its server needs none."""
     uses_openai_variables: bool = Field(default=False, repr=False)
@@ -134,6 +139,19 @@ class Settings(FileSettings):
     """Keys and other variables of search services."""
     server_variables: dict[str, SecretStr] = {}
     """Variables that the servers of documents name."""
+
+    _keyring: Keyring | None = PrivateAttr(default=None)
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keys of `[encryption]`. Raises `NotConfigured` for one that cannot be read."""
+        if self._keyring is None:
+            self._keyring = make_keyring(self.encryption, self.encryption_texts())
+        return self._keyring
+
+    def encryption_texts(self) -> dict[str, SecretStr]:
+        """Return the keys of the files and the environment by id, in base64. Raises `NotConfigured`."""
+        return read_key_texts(self.encryption.keys, self.encryption_keys)
 
     @property
     def uses_cluster(self) -> bool:
@@ -244,6 +262,7 @@ class Settings(FileSettings):
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
         keys += [SecretStr(key.decode()) for key in self.keys_of_tenants().values()]
+        keys += self.encryption_texts().values()
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
         keys += [value for name, value in self.server_variables.items() if name not in INHERITED_VARIABLES]
         values = [key.get_secret_value() for key in keys if key is not None]
@@ -301,6 +320,7 @@ class Settings(FileSettings):
         values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
         values["ranking"] = self.ranks_by_meaning
         values["tokens"].pop("research_archive_dir")  # a folder, excluded like the home
+        values["encryption"].pop("keys")  # files, excluded for the same reason
         shaping = {
             name: value
             for name, value in values.items()
@@ -370,6 +390,7 @@ def load_settings(
         raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
     try:
         settings.keys_of_tenants()
+        settings.keyring  # noqa: B018  a file or a source that is missing is reported now
     except NotConfigured as error:
         raise SettingsError(str(error)) from None
     firecrawl = settings.web.firecrawl
@@ -418,12 +439,15 @@ def _read_file(path: Path) -> RawSettings:
         raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
     raw: RawSettings = {}
     for setting, value in leaves:
-        is_folder = setting in FOLDER_SETTINGS or (setting[0] == "corpus" and setting[2:] == ("path",))
-        if is_folder and isinstance(value, str):
-            folder = path.parent / Path(value).expanduser()
+        is_path = (
+            setting in FOLDER_SETTINGS
+            or (setting[0] == "corpus" and setting[2:] == ("path",))
+            or setting[:2] == ("encryption", "keys")
+        )
+        if is_path and isinstance(value, str):
+            raw[setting] = (path, path.parent / Path(value).expanduser())
         else:
-            folder = value
-        raw[setting] = (path, folder)
+            raw[setting] = (path, value)
     return raw
 
 

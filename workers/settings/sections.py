@@ -22,6 +22,7 @@ from contracts.strategies import list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
+from providers.encryption import KEY_ID
 from providers.errors import SourceUnreadable
 from providers.extractive.semantic import REMEDY, is_installed
 from providers.reading.egress.address_rules import DEFAULT_PORTS, canonical_host, check_url, hosts_and_ports
@@ -42,6 +43,8 @@ class ConfigSection(CheckedModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+KeyId = Annotated[str, Field(pattern=f"^{KEY_ID}$")]
+"""Id of an encryption key: small letters, digits and hyphens, such as 2026-11."""
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
 """Name of a variable of the environment."""
 FieldName = Annotated[str, Field(max_length=200)]
@@ -301,6 +304,19 @@ class RankingSettings(ConfigSection):
         return chosen
 
 
+class EncryptionSettings(ConfigSection):
+    """`[encryption]`: keys by which everything that is stored of a run is encrypted: AES-256-GCM."""
+
+    current: KeyId | None = None
+    """Id of the key that encrypts; None: nothing is encrypted, and the keys only decrypt."""
+    keys: dict[KeyId, Path] = {}
+    """By id: the file of a key, 32 bytes in base64. RESEARCH_ENCRYPTION_KEYS may have further ones."""
+    source: Annotated[str, Field(max_length=100)] | None = None
+    """Entry point of the group `durable_research.encryption_keys` that returns further keys, as from a key service."""
+    required: bool = False
+    """Refuse whatever is stored without encryption; only after the last run of before has ended and was deleted."""
+
+
 class HookSettings(ConfigSection):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -346,6 +362,7 @@ class FileSettings(ConfigSection):
     serve: ServeSettings = ServeSettings()
     notify: NotifySettings = NotifySettings()
     ranking: RankingSettings = RankingSettings()
+    encryption: EncryptionSettings = EncryptionSettings()
     tokens: TokenSettings = TokenSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}

@@ -25,6 +25,7 @@ from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot, SkippedFile
 from contracts.sentences import Message
+from providers.encryption import Keyring
 from providers.errors import (
     ContentCorrupt,
     ContentMissing,
@@ -81,12 +82,20 @@ INDEX_RETENTION: Final = timedelta(days=1)  # of older index files, which anothe
 
 
 def open_library(
-    content_url: str | None, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
+    content_url: str | None,
+    home: Path,
+    corpora: Path,
+    pool: SubprocessPool,
+    definitions: Iterable[CorpusDefinition],
+    keyring: Keyring | None = None,
 ) -> "CorpusLibrary":
-    """Open the corpora of this host, or of all hosts that share a store; own indexes are below `corpora`."""
+    """Open the corpora of this host, or of all hosts that share a store; own indexes are below `corpora`.
+
+    `keyring` encrypts those that are published; an index on this host is searched, so it is as plain as its documents.
+    """
     if content_url is None or is_on_this_host(content_url):
         return CorpusLibrary(corpora, pool, definitions)
-    return PublishedLibrary(content_url, home, corpora, pool, definitions)
+    return PublishedLibrary(content_url, home, corpora, pool, definitions, keyring)
 
 
 class CorpusLibrary:
@@ -263,10 +272,17 @@ class PublishedLibrary(CorpusLibrary):
     """Corpora that any host searches as published by the host with the folder. Methods raise `Unavailable`."""
 
     def __init__(
-        self, content_url: str, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
+        self,
+        content_url: str,
+        home: Path,
+        corpora: Path,
+        pool: SubprocessPool,
+        definitions: Iterable[CorpusDefinition],
+        keyring: Keyring | None = None,
     ) -> None:
         super().__init__(corpora, pool, definitions)
-        self._records = open_records(content_url, home, "corpora")
+        self._keyring = keyring
+        self._records = open_records(content_url, home, "corpora", keyring)
         self._files_url = f"{content_url.rstrip('/')}/corpus-content"
         self._cache = home / "cache" / "indexes"
         self._authorities: dict[str, str] = {}
@@ -321,7 +337,7 @@ class PublishedLibrary(CorpusLibrary):
 
     def _files(self, name: str) -> ObstoreContentStore:
         """Return the store of one corpus's index files, which no other corpus shares."""
-        return ObstoreContentStore(f"{self._files_url}/{name}")
+        return ObstoreContentStore(f"{self._files_url}/{name}", self._keyring)
 
     async def _find(self, name: str) -> State | None:
         data = await asyncio.to_thread(self._records.read, name)
