@@ -68,6 +68,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "mcp": ("assistants", "Serve tools for an assistant, which starts this command itself."),
         "worker": ("serve", "Run worker pools against a cluster until stopped."),
         "workers": ("workers", "List, promote, ramp or drain versions of the workflow code in a cluster."),
+        "codec-server": ("codec_server", "Decrypt payloads for the server's web UI and command line."),
         "budget": ("budget", "Print what is left of the money of today, by tenant."),
         "doctor": ("doctor", "Report what is configured, reachable or missing; try one read or search."),
         "delete": ("stored", "Remove runs: session, journal of calls, history and documents."),

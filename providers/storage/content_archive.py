@@ -94,9 +94,13 @@ class RecordArchive:
     def _read(self) -> dict[str, ArchiveRecord | None]:
         with _with_setting():
             exists = self.folder is None or self.folder.exists()
-            records = Records(*self._location, self._keyring).first_lines() if exists else []
+            records = self._open().first_lines() if exists else []
         named = [(digits, item.lines) for item in records if (digits := self._digits(item.name))]
         return {SCHEME + digits: _parsed(digits, lines) for digits, lines in named}
+
+    def _open(self) -> Records:
+        address, kind = self._location
+        return Records(address, kind, self._keyring)
 
     def _names(self, digits: str) -> list[str]:
         """Return the names that the record of a text may have; the first is that of a new one."""
@@ -113,7 +117,7 @@ class RecordArchive:
         if not digests:
             return
         with _with_setting():
-            records = Records(*self._location, self._keyring)
+            records = self._open()
             with self._lock if self.folder is None else (self.folder / ".lock").open("w") as lock:
                 if not isinstance(lock, bool):
                     fcntl.flock(lock, fcntl.LOCK_EX)
