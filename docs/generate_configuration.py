@@ -47,6 +47,8 @@ MEANINGS = {
     "RESEARCH_NOTIFY_KEY": "the key that signs notices; without it they are not signed",
     "RESEARCH_TENANT_KEYS": "keys that sign the starts of runs, as `TENANT=KEY` with commas between; a client has its "
     "own, workers have all; `*` in place of a tenant: for all of them",
+    "RESEARCH_ENCRYPTION_KEYS": "keys of `[encryption]`, as `ID=KEY` with commas between: each 32 bytes in base64, as "
+    "`openssl rand -base64 32` makes them; every process needs them all",
     "FIRECRAWL_API_KEY": "key of the service of `[web.firecrawl]`; a server of your own may need none",
     "RESEARCH_MODEL": "name of the model for every tier; a run uses a model only if one is named",
     "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",

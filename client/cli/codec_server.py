@@ -73,7 +73,7 @@ class CodecServer:
             return Response(status_code=204)
         if request.method != "POST":
             return PlainTextResponse("Only POST is answered.\n", 405)
-        named = request.url.path.removesuffix("/decode").removesuffix("/encode").removeprefix("/")
+        named = request.url.path.rpartition("/")[0].removeprefix("/")
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").strip() or named
         if not hmac.compare_digest(sent.encode(), self.token.encode()) or named not in ("", self.token):
             return PlainTextResponse("Wrong or missing token: `research codec-server` prints it.\n", 401)

@@ -70,6 +70,7 @@ from workers.settings.models import host_of
 from workers.settings.sections import FirecrawlSettings
 from workers.shared_state import open_shared_state
 from workers.telemetry import WORKER_HEARTBEAT
+from workers.temporal import data_converter
 from workers.versions import VersionsUnavailableError, list_versions, unserved_runs
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
@@ -144,6 +145,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     if settings.notify.url is not None:
         yield _check_notify_settings(settings)
     yield await _check_shared_state(settings)
+    yield await _check_encryption(settings)
     yield await _check_readers(context)
     yield await _check_defects(context)
     client = await context.client_if_running()
@@ -298,6 +300,23 @@ async def _check_shared_state(settings: Settings) -> Check:
     return Check("shared", "ok", kind)
 
 
+async def _check_encryption(settings: Settings) -> Check:
+    """Encrypt a payload and read it back; say with which key, and which others are read."""
+    keyring = settings.keyring
+    others = ", ".join(key_id for key_id in keyring.ids if key_id != keyring.current)
+    also = f"; also read: {others}" if others else ""
+    if not keyring.current:
+        return Check("encryption", "ok", f"off: texts of runs are stored as they are{also}")
+    probe = secrets.token_hex(8)
+    converter = data_converter(settings)
+    payloads = await converter.encode([probe])
+    readable = probe.encode() in payloads[0].SerializeToString()
+    if readable or await converter.decode(payloads) != [probe]:
+        return Check("encryption", "fail", "a payload is not read back as it was", "report it with the versions above")
+    plain = "plain texts are refused" if keyring.required else "texts of before are read"
+    return Check("encryption", "ok", f"AES-256-GCM with the key {keyring.current}{also}; {plain}")
+
+
 async def _check_readers(context: CommandContext) -> Check:
     """Try what a document that has taken over its reader would try, and report what this machine does not refuse."""
     pool = await context.stores.children()
@@ -418,7 +437,7 @@ async def _check_runs(client: ResearchClient) -> Check:
         return Check("runs", "ok", "none is stuck")
     remedy = (
         "start workers of the version that began the run; or go on from its last checkpoint, which pays nothing again: "
-        "research resume ID --version new"
+        "research resume ID --version new; if the workers' log names a missing encryption key, give it back to them"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
 

@@ -44,6 +44,7 @@ KEY_HOLDERS = {
     frozenset({"RESEARCH_NOTIFY_URL", "RESEARCH_NOTIFY_KEY"}): ("reading", "records"),
     frozenset({"FIRECRAWL_API_KEY"}): ("reading",),
     frozenset({"RESEARCH_TENANT_KEYS"}): ("records",),
+    frozenset({"RESEARCH_ENCRYPTION_KEYS"}): ("setup", "workflows", "models", "search", "reading", "records"),
 }
 """Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""
 FOLDERS = {

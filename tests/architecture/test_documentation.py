@@ -151,11 +151,14 @@ def test_the_example_of_a_strategy_is_the_code_that_runs() -> None:
 
 
 # --- commands and options ---------------------------------------------------------------------------------------------
-CALL = re.compile(r"(?<![\w./-])research ([a-z]+)([^`\n;→·()]*)")
-QUOTED = re.compile(r"`research ([a-z]+)")
+CALL = re.compile(r"(?<![\w./-])research ([a-z]+(?:-[a-z]+)*)([^`\n;→·()]*)")
+QUOTED = re.compile(r"`research ([a-z]+(?:-[a-z]+)*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
-OF_OTHERS = {"--from", "--headless", "--ui-disable-news-fetch", "--retention-days", "--wait-seconds"}
-"""Options of the Temporal server, of kubectl and of `python -m workers.setup`."""
+OF_OTHERS = {"--from", "--headless", "--ui-disable-news-fetch", "--retention-days", "--wait-seconds"} | {
+    "--codec-endpoint",
+    "--codec-auth",
+}
+"""Options of the Temporal server and its command line, of kubectl and of `python -m workers.setup`."""
 
 
 def options_of(command: Any) -> set[str]:

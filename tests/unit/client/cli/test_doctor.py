@@ -5,6 +5,7 @@ import json
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -67,6 +68,20 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     assert {"program", "home", "settings", "model", "shared", "server"} <= set(lines)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
     assert "not running; `research run`" in lines["server"]
+
+
+def test_doctor_says_with_which_key_texts_are_encrypted(home: Path, tmp_path: Path) -> None:
+    """Off, or on with the ids of the keys, and never a key; a payload is encrypted and read back."""
+    assert checks()["encryption"]["found"] == "off: texts of runs are stored as they are"
+    keys = [b64encode(bytes([number] * 32)).decode() for number in (1, 2)]
+    file = tmp_path / "encryption.toml"
+    file.write_text('[encryption]\ncurrent = "new"\n', encoding="utf-8")
+    variables = {"RESEARCH_CONFIG": str(file), "RESEARCH_ENCRYPTION_KEYS": f"old={keys[0]},new={keys[1]}"}
+    done = research("doctor", "--json", **variables)
+    (check,) = (each for each in json.loads(done.stdout) if each["name"] == "encryption")
+    assert check["grade"] == "ok"
+    assert check["found"] == "AES-256-GCM with the key new; also read: old; texts of before are read"
+    assert not any(key in done.stdout + done.stderr for key in keys)
 
 
 def test_doctor_says_whether_the_service_with_browsers_can_be_reached(home: Path, tmp_path: Path) -> None:
