@@ -14,7 +14,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from tests.acceptance.topology import Topology, topology
 from tests.fakes.object_store import ObjectStoreServer
 from tests.fakes.valkey import running_valkey
-from workers.dev_server import running
+from tests.integration.server_homes import running
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(600)]
 
