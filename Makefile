@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages endurance soak-short soak cluster sbom audit-dependencies base-image image-check alerts clean
+.PHONY: help setup demo run test lint style format lock dist histories generate configuration requirements bench bench-web overload outages endurance soak-short soak cluster sbom audit-dependencies base-image kubernetes image-check alerts clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -35,6 +35,7 @@ help:
 	@echo '  make audit-dependencies        look the lock files up in an advisory database'
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
 	@echo '  make alerts                    check the alerts of deploy/monitoring with promtool, which Debian has in `prometheus`'
+	@echo '  make kubernetes                build the overlays of deploy/kubernetes with kubectl, for their tests'
 	@echo '  make image-check               carry out deploy/Dockerfile without Docker, then use the result (Linux, as root)'
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
@@ -115,8 +116,8 @@ test: style
 	if [ $$tests -eq 0 ] && [ $$checked -eq 0 ]; then \
 	  echo 'All good: style, types, import rules and every test passed.'; else exit 1; fi
 
-# requirements.lock is what developers install; three others are parts of it at the same versions, for the image, one of
-# them with the extra `semantic`.
+# requirements.lock is what developers install; four others are parts of it at the same versions, for the image, two of
+# them with the extra `semantic` or `tracing`.
 # requirements-tools.lock pins what makes them, looks them up and lists them, in an environment of its own.
 COMPILE := $(TOOLS)/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11
 
@@ -128,9 +129,10 @@ $(TOOLS_READY): requirements-tools.lock | setup
 	@touch $@
 
 lock: $(TOOLS_READY)
-	@$(COMPILE) --extra dev --extra semantic pyproject.toml -o requirements.lock
+	@$(COMPILE) --extra dev --extra semantic --extra tracing pyproject.toml -o requirements.lock
 	@$(COMPILE) -c requirements.lock pyproject.toml -o requirements-runtime.lock
 	@$(COMPILE) -c requirements.lock --extra semantic pyproject.toml -o requirements-semantic.lock
+	@$(COMPILE) -c requirements.lock --extra tracing pyproject.toml -o requirements-tracing.lock
 	@$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	  | $(COMPILE) -c requirements.lock - -o requirements-build.lock
 	@$(COMPILE) --group tools -o requirements-tools.lock
@@ -161,6 +163,10 @@ sbom: $(TOOLS_READY)
 alerts:
 	@command -v promtool >/dev/null || { echo 'Install promtool: it is part of Prometheus (Debian: apt-get install prometheus)'; exit 1; }
 	@promtool check rules deploy/monitoring/alerts.yaml && promtool test rules deploy/monitoring/alerts.test.yaml
+
+kubernetes: setup
+	@command -v kubectl >/dev/null || { echo 'Install kubectl, whose kustomize builds the overlays'; exit 1; }
+	@$(BIN)/python -m tests.architecture.built_manifests
 
 image-check: setup
 	@$(BIN)/python deploy/check_image.py

@@ -49,6 +49,9 @@ MEANINGS = {
     "own, workers have all; `*` in place of a tenant: for all of them",
     "RESEARCH_ENCRYPTION_KEYS": "keys of `[encryption]`, as `ID=KEY` with commas between: each 32 bytes in base64, as "
     "`openssl rand -base64 32` makes them; every process needs them all",
+    "RESEARCH_TRACING_ENDPOINT": "address of a collector that gets traces of runs, such as `http://127.0.0.1:4318`; "
+    "needs the extra `tracing`",
+    "RESEARCH_TRACING_HEADER": "a header for it, as `Name: value`, such as `Authorization: Bearer KEY`",
     "FIRECRAWL_API_KEY": "key of the service of `[web.firecrawl]`; a server of your own may need none",
     "RESEARCH_MODEL": "name of the model for every tier; a run uses a model only if one is named",
     "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",

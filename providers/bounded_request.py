@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import httpx2
 
+from providers.request_spans import STATUS, mark_failed, request_span
+
 CONNECT_SECONDS: Final = 5.0
 """Longest wait for a connection."""
 
@@ -37,12 +39,35 @@ async def send_once(
     seconds: float,
     max_bytes: int,
     headers: Mapping[str, str] | None = None,
+    service: str,
     **sent: Any,
 ) -> BoundedAnswer:
     """Send exactly one request, and return its answer of at most `max_bytes`, unpacked, within `seconds` in all.
 
-    `sent` are further arguments of the client: `json`, `data`, `params`. Raises `httpx2.InvalidURL`.
+    `service` is the kind of service that its span names. `sent` are further arguments of the client: `json`, `data`,
+    `params`. Raises `httpx2.InvalidURL`.
     """
+    with request_span(service, {"http.request.method": method}) as span:
+        answer = await _send(client, method, url, seconds=seconds, max_bytes=max_bytes, headers=headers, **sent)
+        if answer.status:
+            span.set_attribute(STATUS, answer.status)
+        if answer.failure:
+            mark_failed(span, "Unanswered")
+        elif answer.is_refused:
+            mark_failed(span, str(answer.status))
+    return answer
+
+
+async def _send(
+    client: httpx2.AsyncClient,
+    method: str,
+    url: str,
+    *,
+    seconds: float,
+    max_bytes: int,
+    headers: Mapping[str, str] | None,
+    **sent: Any,
+) -> BoundedAnswer:
     timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
     body = bytearray()
     response = None

@@ -63,6 +63,7 @@ from workers.settings.places import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.stores import CHILD_PROCESSES, FileStores, open_corpora, open_stores
 from workers.temporal import CALL_TIMEOUT, has_search_attributes
+from workers.tracing import open_tracing
 from workers.versions import usable_build_id
 from workflows.registry import WORKFLOWS
 
@@ -108,7 +109,8 @@ async def compose(
         build_id = ""
         if "workflows" in pools:
             build_id = await usable_build_id(client, settings, takes_over=takes_over)
-        yield PoolContents(WORKFLOWS, activities, slots, settings.mark(), build_id)
+        plugins = await stack.enter_async_context(open_tracing(settings))
+        yield PoolContents(WORKFLOWS, activities, slots, settings.mark(), plugins, build_id)
 
 
 async def refresh_corpora(library: CorpusLibrary) -> None:

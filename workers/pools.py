@@ -17,6 +17,7 @@ from temporalio.service import RPCError
 from temporalio.worker import (
     CustomSlotSupplier,
     FixedSizeSlotSupplier,
+    Plugin,
     PollerBehaviorAutoscaling,
     SlotMarkUsedContext,
     SlotPermit,
@@ -87,6 +88,8 @@ class PoolContents:
     """Overrides of `DEFAULT_SLOTS` by pool name."""
     mark: str = ""
     """Suffix of the workers' identity: equal for equal settings (`Settings.mark`), plus a sign for those of one run."""
+    plugins: Sequence[Plugin] = ()
+    """Plug-ins of every worker."""
     build_id: str = ""
     """Version that the pool `workflows` polls as; empty for one without versions."""
 
@@ -114,6 +117,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
         "graceful_shutdown_timeout": DRAIN_TIMES[pool] if grace is None else grace,
+        "plugins": contents.plugins,
     }
     if pool == WORKFLOWS and contents.build_id:
         common["deployment_config"] = deployment_config(contents.build_id)

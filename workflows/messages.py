@@ -42,6 +42,11 @@ class StateQueries:
         """Return the state that queries answer from."""
         return self._state
 
+    @property
+    def phase(self) -> str:
+        """The current phase; empty before the first one."""
+        return self._shown_state().work.phase or ""
+
     def _renew_details(self) -> None:
         """Schedule one update of the current details per burst of events; it adds no history event."""
         if not self._details_due:

@@ -65,12 +65,13 @@ from providers.models.servers import ModelServer
 from providers.search.availability import ending, malformed, probe, probe_address
 from workers.composition import open_search_providers, open_servers, open_webhook
 from workers.resolution_inputs import search_choices
-from workers.settings.loading import Settings
+from workers.settings.loading import TRACING_HEADER, Settings
 from workers.settings.models import host_of
 from workers.settings.sections import FirecrawlSettings
 from workers.shared_state import open_shared_state
 from workers.telemetry import WORKER_HEARTBEAT
 from workers.temporal import data_converter
+from workers.tracing import probe_collector
 from workers.versions import VersionsUnavailableError, list_versions, unserved_runs
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
@@ -144,6 +145,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         yield check
     if settings.notify.url is not None:
         yield _check_notify_settings(settings)
+    if settings.tracing.endpoint is not None:
+        yield await _check_tracing(settings, settings.tracing.endpoint)
     yield await _check_shared_state(settings)
     yield await _check_encryption(settings)
     yield await _check_readers(context)
@@ -253,6 +256,15 @@ async def _check_firecrawl(settings: Settings, firecrawl: FirecrawlSettings) -> 
     if settings.firecrawl_key is None:
         return Check("browser", "ok", f"{found}; no key is set", "set FIRECRAWL_API_KEY, unless the server is your own")
     return Check("browser", "ok", found)
+
+
+async def _check_tracing(settings: Settings, endpoint: str) -> Check:
+    """Check that the collector takes spans; runs do not need it."""
+    problem = await probe_collector(settings)
+    if problem:
+        remedy = f"check tracing.endpoint, {TRACING_HEADER} and the network; runs go on without traces"
+        return Check("tracing", "warn", f"to {host_of(endpoint)}: {problem}", remedy)
+    return Check("tracing", "ok", f"the collector at {host_of(endpoint)} answers")
 
 
 async def _check_servers(context: CommandContext) -> list[Check]:

@@ -54,7 +54,8 @@ class ExplicitClient(AsyncAnthropic):
             http_client=http_client,
             webhook_key="",
             max_retries=0,
-            open_telemetry=False,
+            # Its spans could have whole messages, by a variable of the environment; and no trace id goes to a provider.
+            open_telemetry={"traces": False, "propagation": False},
         )
         self._custom_headers = {}
 

@@ -15,10 +15,20 @@ from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, ProviderError, Retryable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.answers import answer_of, turn_of
-from providers.models.chat import FAILOVER_SILENCE_SECONDS, MODEL_VARIABLE, SILENCE_SECONDS, ChatReply, ToolUse
+from providers.models.chat import (
+    FAILOVER_SILENCE_SECONDS,
+    MODEL_VARIABLE,
+    SILENCE_SECONDS,
+    Chat,
+    ChatReply,
+    ChatRequest,
+    ToolUse,
+    safe_name,
+)
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, PriceTable, weakened
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
 from providers.models.servers import ModelWindow
+from providers.request_spans import request_span
 from providers.shared.limits import Limiter
 
 MIN_SECONDS: Final = 0.05  # with less time left, no other model is tried
@@ -131,7 +141,8 @@ class LanguageModelEngine:
             try:
                 async with self._limiter.permit(candidate.endpoint.service, expected):
                     left = max(MIN_SECONDS, until - time.monotonic())
-                    reply = await chat.complete(replace(fitted.request, timeout_seconds=left, silence_seconds=silence))
+                    request = replace(fitted.request, timeout_seconds=left, silence_seconds=silence)
+                    reply = await _complete(chat, request, task.role.name, candidate.endpoint.name)
             except InvalidCall as error:
                 weaker = weakened(candidate.capabilities, fitted.request, error.kind)
                 if weaker is None:
@@ -163,6 +174,29 @@ class LanguageModelEngine:
         return EngineAnswer(
             content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity, fitted.estimate
         )
+
+
+async def _complete(chat: Chat, request: ChatRequest, role: str, endpoint: str) -> ChatReply:
+    """Send one request, and record its role, model and tokens in the trace."""
+    attributes: dict[str, str | int] = {
+        "research.role": role,
+        "research.endpoint": endpoint,
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": safe_name(request.model),
+        "gen_ai.request.max_tokens": request.max_tokens,
+    }
+    with request_span("model", attributes) as span:
+        reply = await chat.complete(request)
+        span.set_attributes(
+            {
+                "gen_ai.response.model": safe_name(reply.model),
+                "gen_ai.response.finish_reasons": safe_name(reply.stop_reason or ""),
+                "gen_ai.usage.input_tokens": reply.usage.input_tokens,
+                "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+                "gen_ai.usage.cache_read.input_tokens": reply.usage.cached_tokens,
+            }
+        )
+    return reply
 
 
 def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:

@@ -112,7 +112,9 @@ async def _read(
 ) -> Any:
     """Return the JSON at an address; None where there is none, as on most servers."""
     try:
-        answer = await send_once(client, method, address, seconds=seconds, max_bytes=MAX_LIST_BYTES, json=body)
+        answer = await send_once(
+            client, method, address, seconds=seconds, max_bytes=MAX_LIST_BYTES, service="model", json=body
+        )
         return None if answer.is_refused or answer.failure else json.loads(answer.body)
     except (httpx2.InvalidURL, ValueError, RecursionError):
         return None

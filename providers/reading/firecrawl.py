@@ -133,6 +133,7 @@ class Firecrawl:
                 seconds=self.seconds,
                 max_bytes=MAX_ANSWER_BYTES,
                 headers=headers,
+                service="firecrawl",
                 json=body,
             )
         except httpx2.InvalidURL:

@@ -115,6 +115,7 @@ class WebSearch(ABC):
                 seconds=self.answer_seconds,
                 max_bytes=MAX_ANSWER_BYTES,
                 headers=self.headers,
+                service=self.name,
                 **sent,
             )
         except httpx2.InvalidURL:

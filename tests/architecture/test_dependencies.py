@@ -13,7 +13,12 @@ from tests.architecture.repository import ROOT, load_script
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ALL = "requirements.lock"
-PARTS = ("requirements-runtime.lock", "requirements-semantic.lock", "requirements-build.lock")
+PARTS = (
+    "requirements-runtime.lock",
+    "requirements-semantic.lock",
+    "requirements-tracing.lock",
+    "requirements-build.lock",
+)
 LOCKS = (ALL, *PARTS, "requirements-tools.lock")
 
 
@@ -46,11 +51,11 @@ def test_the_lock_files_cover_what_the_project_asks_for() -> None:
     """Every dependency is locked at a version that satisfies it, and the image installs the versions that were tested."""
     users = PROJECT["project"]["dependencies"]
     extras = PROJECT["project"]["optional-dependencies"]
-    developers = [*users, *extras["dev"], *extras["semantic"]]
-    semantic = [*users, *extras["semantic"]]
+    developers = [*users, *extras["dev"], *extras["semantic"], *extras["tracing"]]
     for file, requirements in (
         (ALL, developers),
-        (PARTS[1], semantic),
+        (PARTS[1], [*users, *extras["semantic"]]),
+        (PARTS[2], [*users, *extras["tracing"]]),
         (LOCKS[-1], PROJECT["dependency-groups"]["tools"]),
     ):
         for requirement in requirements:
@@ -58,7 +63,8 @@ def test_the_lock_files_cover_what_the_project_asks_for() -> None:
             found = pinned(file).get(normalized(name))
             assert found is not None, f"{name} is not locked: run make lock"
             assert version(found) >= version(least), f"{name} is locked too old: run make lock"
-    assert not {normalized(one.partition(">=")[0]) for one in extras["semantic"]} & pinned(PARTS[0]).keys()
+    only = [*extras["semantic"], *extras["tracing"]]
+    assert not {normalized(one.partition(">=")[0]) for one in only} & pinned(PARTS[0]).keys()
     for part in PARTS:
         assert pinned(part).items() <= pinned(ALL).items(), "run make lock"
 

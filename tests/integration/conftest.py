@@ -1,15 +1,15 @@
 """The real development server from the wheel, one for all tests of this tier, and workers that run real activities."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
-from temporalio.worker import Worker
+from temporalio.worker import Plugin, Worker
 
 from contracts.names import POOLS
 from tests.fakes.world import World
@@ -91,10 +91,15 @@ def pools_of(world: World) -> PoolContents:
 
 @asynccontextmanager
 async def running_workers(
-    client: Client, world: World, pools: tuple[str, ...] = tuple(POOLS), *, replaying: bool = False
+    client: Client,
+    world: World,
+    pools: tuple[str, ...] = tuple(POOLS),
+    *,
+    replaying: bool = False,
+    plugins: Sequence[Plugin] = (),
 ) -> AsyncIterator[None]:
     """Workers of these pools; a replaying workflow worker has no cache, so that every task replays the history."""
-    contents = pools_of(world)
+    contents = replace(pools_of(world), plugins=plugins)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(world.close)
         for pool in pools:
@@ -113,6 +118,7 @@ def _replaying(client: Client, contents: PoolContents) -> Worker:
         workflows=list(contents.workflows),
         workflow_runner=workflow_runner(),
         max_cached_workflows=0,
+        plugins=contents.plugins,
     )
     set_deadlock_timeout(worker)
     return worker

@@ -46,6 +46,9 @@ from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME, VAR
 from workers.settings.sections import FileSettings
 
 TENANT_KEYS = "RESEARCH_TENANT_KEYS"
+TRACING_HEADER = "RESEARCH_TRACING_HEADER"
+HEADER = re.compile(r"([A-Za-z0-9-]{1,100}):[ \t]*([!-~](?:[ -~]*[!-~])?)")
+"""`Name: value`, in printable characters."""
 MIN_KEY_CHARACTERS = 16
 if TYPE_CHECKING:
     from providers.models.servers import ModelServer
@@ -71,6 +74,8 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_NOTIFY_KEY": ("notify_key",),
     TENANT_KEYS: ("tenant_keys",),
     ENCRYPTION_KEYS: ("encryption_keys",),
+    "RESEARCH_TRACING_ENDPOINT": ("tracing", "endpoint"),
+    TRACING_HEADER: ("tracing_header",),
     "FIRECRAWL_API_KEY": ("firecrawl_key",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
@@ -126,6 +131,8 @@ class Settings(FileSettings):
     """The keys that sign starts, as TENANT=KEY with commas between them; a client needs its own, workers need all."""
     encryption_keys: SecretStr | None = None
     """Keys of `[encryption]` as ID=KEY with commas between them, besides those in files."""
+    tracing_header: SecretStr | None = None
+    """A header for the collector of `[tracing]`, as `Name: value`; None: it needs none."""
     firecrawl_key: SecretStr | None = None
     """The key of `[web.firecrawl]`; None: its server needs none."""
     uses_openai_variables: bool = Field(default=False, repr=False)
@@ -228,6 +235,15 @@ class Settings(FileSettings):
             keys[name] = key.encode()
         return keys
 
+    def tracing_headers(self) -> dict[str, str]:
+        """Return the headers for the collector. Raises `NotConfigured` for one that is not `Name: value`."""
+        if self.tracing_header is None:
+            return {}
+        found = HEADER.fullmatch(self.tracing_header.get_secret_value())
+        if found is None:
+            raise NotConfigured(f"{TRACING_HEADER}: write it as Name: value, such as Authorization: Bearer KEY")
+        return {found[1]: found[2]}
+
     def tenant_rules(self) -> TenantRules:
         """Return how the tenant of a run is found. Raises `NotConfigured`."""
         own = self.tenants
@@ -259,6 +275,7 @@ class Settings(FileSettings):
             self.chat_key,
             self.notify_key,
             self.firecrawl_key,
+            self.tracing_header,
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
         keys += [SecretStr(key.decode()) for key in self.keys_of_tenants().values()]
@@ -268,6 +285,7 @@ class Settings(FileSettings):
         values = [key.get_secret_value() for key in keys if key is not None]
         if self.notify.url is not None:  # many services have a token in its path
             values.append(self.notify.url)
+        values += self.tracing_headers().values()
         addresses = [*self.search_addresses.values(), *values]
         return [*values, *(match[1] for match in map(PASSWORD.match, addresses) if match)]
 
@@ -305,11 +323,12 @@ class Settings(FileSettings):
             values,
             firecrawl,
             values["models"],
+            values["tracing"],
             *values["models"]["endpoints"].values(),
             *values["search"]["mcp"].values(),
         )
         for table in tables:
-            for name in {"base_url", "content_url", "url"} & table.keys():
+            for name in {"base_url", "content_url", "endpoint", "url"} & table.keys():
                 table[name] = table[name] and without_user(table[name])
         if values["notify"]["url"] is not None:
             values["notify"]["url"] = host_of(values["notify"]["url"])
@@ -324,7 +343,7 @@ class Settings(FileSettings):
         shaping = {
             name: value
             for name, value in values.items()
-            if name not in {"home", "tenant", "workers", "serve", "notify"}
+            if name not in {"home", "tenant", "workers", "serve", "notify", "tracing"}
         }
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -391,11 +410,15 @@ def load_settings(
     try:
         settings.keys_of_tenants()
         settings.keyring  # noqa: B018  a file or a source that is missing is reported now
+        settings.tracing_headers()
     except NotConfigured as error:
         raise SettingsError(str(error)) from None
     firecrawl = settings.web.firecrawl
     if firecrawl and settings.firecrawl_key and not is_confidential(firecrawl.url):
         raise SettingsError(_problem_line(raw, ("web", "firecrawl", "url"), in_clear("FIRECRAWL_API_KEY")))
+    endpoint = settings.tracing.endpoint
+    if endpoint and settings.tracing_header and not is_confidential(endpoint):
+        raise SettingsError(_problem_line(raw, ("tracing", "endpoint"), in_clear(TRACING_HEADER)))
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
         lines = (

@@ -1,5 +1,6 @@
 """Sections of `research.toml`, the settings of an operator; unknown keys are rejected by name."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -286,6 +287,32 @@ class NotifySettings(ConfigSection):
         return self
 
 
+TRACING_PACKAGES: Final = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+"""Of the extra `tracing`."""
+
+
+def has_tracing() -> bool:
+    """Return whether the extra `tracing` is installed."""
+    try:
+        return all(find_spec(name) for name in TRACING_PACKAGES)
+    except ModuleNotFoundError:  # a package above is missing
+        return False
+
+
+class TracingSettings(ConfigSection):
+    """`[tracing]`: where spans of runs are sent. A header for it is in RESEARCH_TRACING_HEADER."""
+
+    endpoint: BaseAddress | None = None
+    """Address of a collector that speaks OTLP over HTTP, such as http://127.0.0.1:4318; None: no traces."""
+
+    @field_validator("endpoint")
+    @classmethod
+    def _check_installed(cls, value: str | None) -> str | None:
+        if value is not None and not has_tracing():
+            raise ValueError("the extra `tracing` is not installed: pip install 'durable-research[tracing]'")
+        return value
+
+
 class RankingSettings(ConfigSection):
     """`[ranking]`: the order in which passages are shown."""
 
@@ -361,6 +388,7 @@ class FileSettings(ConfigSection):
     tenants: TenantsSettings = TenantsSettings()
     serve: ServeSettings = ServeSettings()
     notify: NotifySettings = NotifySettings()
+    tracing: TracingSettings = TracingSettings()
     ranking: RankingSettings = RankingSettings()
     encryption: EncryptionSettings = EncryptionSettings()
     tokens: TokenSettings = TokenSettings()

@@ -35,6 +35,7 @@ from providers.reading.egress.address_rules import (
     is_public,
     refused,
 )
+from providers.request_spans import STATUS, request_span
 from providers.service_calls import StatusKind, classify, retry_after_seconds
 
 MAX_REDIRECTS: Final = 5
@@ -223,9 +224,10 @@ class Egress:
         )
         try:
             async with asyncio.timeout(seconds):
-                with _translate_errors():
+                with request_span("notice", {"http.request.method": "POST"}) as span, _translate_errors():
                     async with request as response:
                         status = response.status
+                        span.set_attribute(STATUS, status)
                         answered = httpx2.Headers(response.headers)
         except TimeoutError as error:
             raise Unavailable("the receiver took too long") from error
@@ -269,8 +271,9 @@ class Egress:
                 scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path
             )
             request = self._pool.stream("GET", url, headers=list(sent.items()), extensions={"timeout": self._timeouts})
-            with _translate_errors():
+            with request_span("page", {"http.request.method": "GET"}) as span, _translate_errors():
                 async with request as response:
+                    span.set_attribute(STATUS, response.status)
                     headers = httpx2.Headers(response.headers)
                     if conditions and response.status == NOT_MODIFIED:
                         return Fetched(str(target), None, None, b"", NOT_MODIFIED)

@@ -9,6 +9,7 @@ from contracts.presets import preset
 from contracts.request import Depth
 from contracts.vocabulary import Tier
 from providers.extractive import semantic
+from workers.settings import sections
 from workers.settings.loading import FILE_NAME, Flags, Settings, SettingsError, load_settings
 
 KEY = "sk-ant-this-is-the-secret"
@@ -250,3 +251,26 @@ def test_ranking_by_meaning_is_used_where_its_extra_is_installed(
     line = places.problems(RESEARCH_SEMANTIC_RANKING="true")
     assert line.startswith("RESEARCH_SEMANTIC_RANKING: ")
     assert "pip install 'durable-research[semantic]', or set ranking.semantic = false" in line
+
+
+def test_traces_need_their_extra_and_a_safe_way(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Off by default; the header is a secret and crosses no network in clear; without the extra the command is named."""
+    assert places.load().tracing.endpoint is None
+    plain = places.load().digest()
+    settings = places.load(
+        RESEARCH_TRACING_ENDPOINT="http://user:planted@127.0.0.1:4318/otlp", RESEARCH_TRACING_HEADER="X-Key: hidden-key"
+    )
+    assert settings.tracing_headers() == {"X-Key": "hidden-key"}
+    assert {"X-Key: hidden-key", "hidden-key"} <= set(settings.secrets())
+    assert settings.describe()["tracing"]["endpoint"] == "http://127.0.0.1:4318/otlp"
+    assert settings.digest() == plain, "it shapes no run"
+    far = {"RESEARCH_TRACING_ENDPOINT": "http://collector.example.org:4318"}
+    assert places.load(**far).tracing.endpoint
+    assert "RESEARCH_TRACING_HEADER would be sent in clear" in places.problems(
+        **far, RESEARCH_TRACING_HEADER="X-Key: hidden-key"
+    )
+    assert "write it as Name: value" in places.problems(**far, RESEARCH_TRACING_HEADER="hidden-key")
+    monkeypatch.setattr(sections, "TRACING_PACKAGES", ("a_package_that_nobody_has.part",))
+    assert places.problems(**far) == (
+        "RESEARCH_TRACING_ENDPOINT: the extra `tracing` is not installed: pip install 'durable-research[tracing]'"
+    )

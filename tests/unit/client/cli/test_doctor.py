@@ -84,12 +84,16 @@ def test_doctor_says_with_which_key_texts_are_encrypted(home: Path, tmp_path: Pa
     assert not any(key in done.stdout + done.stderr for key in keys)
 
 
-def test_doctor_says_whether_the_service_with_browsers_can_be_reached(home: Path, tmp_path: Path) -> None:
+def test_doctor_says_whether_browsers_and_the_collector_can_be_reached(home: Path, tmp_path: Path) -> None:
     """With its host and its limit of a day, and without a call; a missing key is named."""
     assert "browser" not in checks()
     file = tmp_path / "browser.toml"
     file.write_text('[web.firecrawl]\nurl = "http://127.0.0.1:9"\npages_per_day = 7\n')
-    found = checks(RESEARCH_CONFIG=str(file))["browser"]
+    found_all = checks(RESEARCH_CONFIG=str(file), RESEARCH_TRACING_ENDPOINT="http://127.0.0.1:9")
+    tracing = found_all["tracing"]
+    assert (tracing["grade"], tracing["found"]) == ("warn", "to 127.0.0.1:9: the connection failed (ConnectError)")
+    assert tracing["remedy"].startswith("check tracing.endpoint, RESEARCH_TRACING_HEADER")
+    found = found_all["browser"]
     assert (found["grade"], found["remedy"]) == ("warn", "check web.firecrawl.url and the network")
     assert "Firecrawl at 127.0.0.1:9, at most 7 pages a day" in found["found"]
 
