@@ -247,7 +247,7 @@ def adopt(claims: Claims, answers: Answers, material: Material) -> SecondLook:
 
 
 def _telling(places: Sequence[checking.QuotePlace], material: Material) -> list[checking.QuotePlace]:
-    """Return the places of an answer's quotes without headings, which as a citation tell a reader nothing; with them if
+    """Return the places of an answer's quotes without headings, which as citations say nothing; with them if
     nothing else is quoted.
     """
     lines = [material.text_of(place.source_id)[: place.end].rpartition("\n")[2] for place in places]

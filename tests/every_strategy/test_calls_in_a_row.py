@@ -31,7 +31,7 @@ ROWS = {
     "reflective": 19,  # route, plan, three steps of five (two analyses, two researchers, reflection), report, review
     "orchestrator": 9,  # outline, tasks, two turns with an analysis between, thought, end, report, review
     "living": 9,  # plan, two turns, analysis, turn, updates, last turn, look back, review
-    "recursive": 11,  # scope, searches, excerpts, tree, extracts, two reports with their checks, report, review
+    "recursive": 12,  # scope, searches, excerpts, tree, extracts, two reports with their checks, look, report, review
 }
 
 

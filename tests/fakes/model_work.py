@@ -92,15 +92,23 @@ def plan(prompt: str) -> dict[str, Any]:
 
 
 def gaps_asked_about(prompt: str) -> list[str]:
-    """Labels of the listed gaps whose description is part of what is asked."""
+    """Labels of the listed gaps whose description is part of what is asked; of all where nothing else is."""
     plain = unmarked(prompt)
-    asked = element(plain, "sub_queries") or element(plain, "task")
+    asked = element(plain, "sub_queries") or element(plain, "task") or element(plain, "gaps")
     listed = (GAP_LINE.match(line) for line in element(plain, "gaps").splitlines())
     return [match["id"] for match in listed if match and match["description"].strip(". ") in asked]
 
 
+LAST_LOOK = "This is the last look at them"
+
+
 def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
-    """At most two sentences of each source, quoted as they stand; best match with the question first."""
+    """At most two sentences of each source, quoted as they stand; best match with the question first.
+
+    A last look at open gaps finds nothing: what is known of them was found before.
+    """
+    if LAST_LOOK in prompt:
+        return {"findings": []}
     asked = sub_queries_of(prompt) or [question_of(prompt)]
     wanted = stems_of(question_of(prompt))
     limit = re.search(r"at most (\d+) findings", prompt)

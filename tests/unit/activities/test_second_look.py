@@ -165,7 +165,7 @@ def test_words_quoted_from_a_section_become_a_citation() -> None:
 
 
 def test_a_heading_is_cited_only_if_nothing_else_is_quoted() -> None:
-    """As a citation it tells a reader nothing, but a verdict is not left without what it was given for."""
+    """As a citation it says nothing, but a verdict is not left without what it was given for."""
     heading, sentence = place_of("src-2", "# Load"), place_of("src-2", "is divided among all workers")
     for places, cited in (((heading, sentence), [SHARED]), ((heading,), ["# Load"])):
         _, verdicts, _, after = adopted(LOAD, Verdict.PARTIAL, Verdict.SUPPORTED, *places)

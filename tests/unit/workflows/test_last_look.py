@@ -1,5 +1,6 @@
 """The last look at open gaps in pages that were read, before a report states them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from contracts.gaps import SettledGap
 from contracts.outcome import CallAccount
 from contracts.roles import AnalyzeInput, AnalyzerResult
 from contracts.vocabulary import EngineKind, GapStatus, StopReason
-from tests.fakes import states
+from tests.every_strategy.joined import undisturbed
+from tests.fakes import model_work, states
 from tests.fakes.host import InProcessHost
 from workflows.phases.last_look import look_at_gaps
 from workflows.run.inbox import Inbox, Interrupted
@@ -127,3 +129,18 @@ async def test_a_page_that_no_role_has_analyzed_is_not_looked_at() -> None:
     await look_at_gaps(run)
     assert [source.id for source in run.asked[0].sources] == [read.id]
     assert not run.state.evidence.sources[refused.id].analyzed
+
+
+@pytest.mark.parametrize("name", ["supervisor", "reflective", "recursive"])
+async def test_a_report_is_written_after_the_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Once in a run, after the last analysis: its writer is given what it has found, and no gap that it answers."""
+    look = model_work.LAST_LOOK
+    monkeypatch.setattr(model_work, "LAST_LOOK", "this fake answers every gap")
+    trial = await undisturbed(tmp_path, name, "model", by_role={"analyzer": "gaps"}, depth="light")
+    roles = [request.role for request in trial.api.requests]
+    (asked,) = [number for number, request in enumerate(trial.api.requests) if look in request.prompt]
+    written = [number for number, role in enumerate(roles) if role == "synthesizer"]
+    assert asked < written[-1]
+    assert not {"analyzer", "extractor"} & set(roles[asked + 1 :])
+    gaps = trial.state.evidence.gaps
+    assert {gap.status for gap in gaps} == {GapStatus.ADDRESSED}

@@ -378,7 +378,7 @@ async def test_an_open_point_is_closed_by_the_orchestrator_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What an agent leaves open is numbered; a later agent's findings close it only where the orchestrator says so, and
-    they are those of the documents that it names.
+    they are those of the documents that it names. The last look is at the others.
     """
     reporting = tool_work.TOOL_WORK["agent"]
     left_open = ["How long does it take?", "Which setting disables it?"]
@@ -403,6 +403,9 @@ async def test_an_open_point_is_closed_by_the_orchestrator_alone(
     assert closed.resolved_by
     known = {finding.id for finding in state.evidence.findings}
     assert set(closed.resolved_by) <= known
+    prompts = [request.prompt for request in api.requests if request.role == "analyzer"]
+    (look,) = [prompt for prompt in prompts if model_work.LAST_LOOK in prompt]
+    assert [text in look for text in left_open] == [True, False]
 
 
 async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path) -> None:
