@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import re
 import sys
 import warnings
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from pydantic import TypeAdapter
 
 OURS = re.compile(
     r"^(RESEARCH|ANTHROPIC|TEMPORAL|TAVILY|GOOGLE|SEMANTIC_SCHOLAR|OPENALEX|PUBMED|CROSSREF|ARXIV|BRAVE|EXA|SERPER"
@@ -26,7 +28,7 @@ ONE_BY_ONE = ("tests/acceptance/", "tests/unit/workflows/")
 OBJECTS_UNTIL_COLLECTION = 20_000
 """With Python's own 700, looking for cycles takes a tenth of the processor time of the tests."""
 
-settings.register_profile("gate", deadline=None, derandomize=True)
+settings.register_profile("gate", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("exploring", deadline=None, max_examples=500)
 """`pytest --hypothesis-profile=exploring` looks for what nobody has found yet; the gate says the same twice."""
 settings.load_profile("gate")
@@ -126,3 +128,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("RESEARCH_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def no_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work on texts from outside is done in the process of the test: a child takes a third of a second to start.
+
+    What is asked and answered are the bytes that go through the pipes of a child. Tests that a child ends, is confined
+    or reads a document at all have real ones.
+    """
+    from providers.errors import ProviderError
+    from providers.isolation.child import run
+    from providers.isolation.pool import SubprocessPool, read_answer
+
+    async def call(pool: SubprocessPool, asked: tuple[Any, ...], wall_seconds: float, returns: TypeAdapter[Any]) -> Any:
+        del pool, wall_seconds
+        function, arguments, _ = pickle.loads(pickle.dumps(asked))
+        result = read_answer(run(function, arguments), returns)
+        if isinstance(result, ProviderError):
+            raise result
+        return result
+
+    monkeypatch.setattr(SubprocessPool, "_call", call)

@@ -12,8 +12,10 @@ from workflows.research_agent import AgentDriver
 from workflows.run.calls import CallOptions
 from workflows.run.host import Host
 
-BUSY_TURNS = 100
-"""Turns of the event loop after which whoever waits lets threads work, and looks again from time to time."""
+BUSY_TURNS = 5
+"""Turns of the event loop, after an activity ended, in each of which conditions are looked at: what it changes is seen."""
+LOOK_SECONDS = 0.002
+"""Time between looks while nothing ends, for what a test changes from outside."""
 IDLE_TURNS = 50
 """Turns of the event loop, after the last activity ended, in which whoever has something to do begins it."""
 Implementation = Callable[..., Awaitable[Any]]
@@ -32,7 +34,9 @@ class InProcessHost(Host):
         """Most agents that were at work at one time."""
         self._working = 0
         self._sleepers: list[tuple[datetime, asyncio.Event]] = []
-        self._resting: list[asyncio.Future[None]] = []
+        self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._next_look: asyncio.Handle | None = None
+        self._busy_turns = BUSY_TURNS
 
     def now(self) -> datetime:
         return self.clock
@@ -50,6 +54,8 @@ class InProcessHost(Host):
             return await self.implementations[activity](*arguments)
         except ApplicationError as error:
             raise activity_error(activity, error) from error
+        finally:
+            self._look_soon()
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
         """The same driver, in this process; what goes to and fro is JSON, as between workflows."""
@@ -66,29 +72,42 @@ class InProcessHost(Host):
         return TaskResult.model_validate_json(result.model_dump_json())
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        turns = 0
-        while not predicate():
-            turns += 1
-            await (asyncio.sleep(0) if turns < BUSY_TURNS else self._rest())
+        """One look serves all who wait: many tasks that each look by themselves are a good part of the work of a run."""
+        if not predicate():
+            waiting = (predicate, asyncio.get_running_loop().create_future())
+            self._waiting.append(waiting)
+            try:
+                self._plan_look()
+                await waiting[1]
+            finally:
+                self._waiting.remove(waiting)
         # As in a workflow, the callbacks of a task that has ended run before whoever waits for it continues.
         await asyncio.sleep(0)
 
-    async def _rest(self) -> None:
-        """Until a millisecond is over, or somebody has to look again."""
-        loop = asyncio.get_running_loop()
-        bell: asyncio.Future[None] = loop.create_future()
-        alarm = loop.call_later(0.001, _ring, bell)
-        self._resting.append(bell)
-        try:
-            await bell
-        finally:
-            alarm.cancel()
-            self._resting.remove(bell)
-
     def wake(self) -> None:
         """Let everybody who waits look again."""
-        for bell in self._resting:
-            _ring(bell)
+        for predicate, bell in self._waiting:
+            if not bell.done() and predicate():
+                bell.set_result(None)
+
+    def _look_soon(self) -> None:
+        self._busy_turns = BUSY_TURNS
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+        self._plan_look()
+
+    def _plan_look(self) -> None:
+        if self._next_look is None and self._waiting:
+            loop = asyncio.get_running_loop()
+            busy = self._busy_turns > 0
+            self._next_look = loop.call_soon(self._look) if busy else loop.call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._next_look = None
+        self._busy_turns -= 1
+        self.wake()
+        self._plan_look()
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
         sleeper = (self.clock + timedelta(seconds=seconds), asyncio.Event())
@@ -154,11 +173,6 @@ class TimedHost(InProcessHost):
                 next_moment = min(due for due, _ in self._sleepers)
                 await self.advance(max(0.0, (next_moment - self.clock).total_seconds()))
                 self._idle_turns = 0
-
-
-def _ring(bell: "asyncio.Future[None]") -> None:
-    if not bell.done():
-        bell.set_result(None)
 
 
 def activity_error(activity: str, cause: BaseException) -> ActivityError:

@@ -141,6 +141,7 @@ READERS: Final[tuple[Callable[[str], Any], ...]] = (
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_no_character_is_too_much(category: str) -> None:
     """Digits that are no decimals, lone surrogates, private and unassigned characters are text like any other."""
@@ -150,6 +151,7 @@ def test_no_character_is_too_much(category: str) -> None:
                 read(text)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_character_can_be_exported(category: str) -> None:
     """In question, title, address, author and text; a lone surrogate is in no JSON document."""

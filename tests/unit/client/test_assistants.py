@@ -68,6 +68,7 @@ async def failure(client: Client, tool: str, **arguments: Any) -> str:
     return content.text
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_tools_say_what_costs_money_and_have_schemas(configured: Path) -> None:
     """The operator's cap is in the words for the assistant; every tool has a schema of its answer; two names are fixed."""
     async with assistant(configured) as client:
@@ -83,6 +84,7 @@ async def test_tools_say_what_costs_money_and_have_schemas(configured: Path) -> 
         assert list(tools["fetch"].input_schema["properties"]) == ["id"]
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_bad_input_is_one_line_with_a_remedy(configured: Path) -> None:
     """Empty, huge, foreign and unknown values; nothing of three million characters comes back."""
     async with assistant(configured) as client:
@@ -126,6 +128,7 @@ def stored_run(home: Path, report: str, page: str) -> None:
     save_run(home, "r-1", state, closed=True)
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_what_is_stored_is_found_and_read_in_pages(home: Path, configured: Path) -> None:
     """Corpora, finished reports and archived pages, in the shape that hosts know; a removed run is found no more."""
     report = "# How?\n\n" + "A sentence about quiet compressors.\n\n" * 2_000
@@ -170,6 +173,7 @@ async def test_what_is_stored_is_found_and_read_in_pages(home: Path, configured:
         assert answer.structured_content == {"results": []}
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_an_assistant_of_a_tenant_finds_its_runs_alone(
     home: Path, configured: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,6 +189,7 @@ async def test_an_assistant_of_a_tenant_finds_its_runs_alone(
         assert "there is no run 'r-1'" in await failure(client, "read_report", research_id="r-1")
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_a_finished_run_is_a_task_that_is_over(home: Path, configured: Path) -> None:
     """With the answer of the tool that started it; an unknown id and answers past the tools are refused in one line."""
     await asyncio.to_thread(stored_run, home, "# How?", "page")

@@ -79,6 +79,7 @@ async def test_a_command_that_ignores_the_interrupt_is_killed(monkeypatch: pytes
         os.kill(pids[0], 0)
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_the_sentences_are_those_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A misspelt field is refused with its path and the exit code of an invalid request."""
     monkeypatch.setenv("RESEARCH_HOME", str(tmp_path))

@@ -108,6 +108,7 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
     ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_no_prompt_is_larger_than_its_bound(script: str) -> None:
     """The whole prompt of each role, with the schema and the repair, fits into what the ledger reserves for it."""

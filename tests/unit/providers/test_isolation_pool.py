@@ -9,9 +9,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from pydantic import Base64UrlBytes, TypeAdapter
 
 from contracts.outcome import Usage
@@ -33,6 +35,14 @@ NUMBER = TypeAdapter(int)
 PROBE = "providers.isolation.confinement:probe"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 TEXT = TypeAdapter[str | None](str | None)
+with_others = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[SubprocessPool]:
+    """One for all tests that find whatever child there is: a child that failed or was killed is replaced anyway."""
+    async with SubprocessPool(1) as started:
+        yield started
 
 
 async def failure_of(pool: SubprocessPool, function: str, *arguments: object) -> ProviderError:
@@ -41,7 +51,7 @@ async def failure_of(pool: SubprocessPool, function: str, *arguments: object) ->
     return caught.value
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("function", "arguments", "kind"),
     [
@@ -77,16 +87,16 @@ async def test_a_child_paused_for_longer_than_its_processor_time_continues() -> 
         assert await pool.call("tests.fakes.killers:pause", 2.0, returns=TEXT) == "alive"
 
 
-async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
+@with_others
+async def test_an_unexpected_exception_tells_type_and_place_but_no_text(pool: SubprocessPool):
     """A message could hold a page's text, so only the type of the exception comes back."""
-    async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, "builtins:int", "secret words")
-        assert isinstance(error, InputUnprocessable)
-        assert error.kind == "failed"
-        assert error.defect is not None
-        assert (error.defect.error, "ValueError" in str(error)) == ("ValueError", True)
-        assert any(frame.startswith("providers/isolation/child.py:") for frame in error.defect.frames)
-        assert "secret" not in str(error)
+    error = await failure_of(pool, "builtins:int", "secret words")
+    assert isinstance(error, InputUnprocessable)
+    assert error.kind == "failed"
+    assert error.defect is not None
+    assert (error.defect.error, "ValueError" in str(error)) == ("ValueError", True)
+    assert any(frame.startswith("providers/isolation/child.py:") for frame in error.defect.frames)
+    assert "secret" not in str(error)
 
 
 @pytest.mark.one_in(2)
@@ -114,15 +124,15 @@ def test_an_answer_that_is_no_plain_data_is_none(answer: bytes) -> None:
     assert caught.value.kind == "crash"
 
 
-async def test_a_child_that_was_taken_over_can_only_state_plain_data() -> None:
+@with_others
+async def test_a_child_that_was_taken_over_can_only_state_plain_data(pool: SubprocessPool) -> None:
     """What is no plain data ends the child that wrote it."""
-    async with SubprocessPool(1) as pool:
-        child = await pool.call("os:getpid", returns=NUMBER)
-        forged = b"value\n" + pickle.dumps(Usage(cost_usd=99))
-        with pytest.raises(InputUnprocessable) as caught:
-            await pool.call("tests.fakes.killers:forge", forged, returns=TypeAdapter(Usage))
-        assert caught.value.kind == "crash"
-        assert await pool.call("os:getpid", returns=NUMBER) != child
+    child = await pool.call("os:getpid", returns=NUMBER)
+    forged = b"value\n" + pickle.dumps(Usage(cost_usd=99))
+    with pytest.raises(InputUnprocessable) as caught:
+        await pool.call("tests.fakes.killers:forge", forged, returns=TypeAdapter(Usage))
+    assert caught.value.kind == "crash"
+    assert await pool.call("os:getpid", returns=NUMBER) != child
 
 
 def test_an_error_out_of_a_child_has_its_words_alone() -> None:
@@ -133,11 +143,11 @@ def test_an_error_out_of_a_child_has_its_words_alone() -> None:
     assert error.usage == Usage()
 
 
-async def test_bytes_come_back_as_they_were() -> None:
+@with_others
+async def test_bytes_come_back_as_they_were(pool: SubprocessPool) -> None:
     """Files that a child makes are no text: every byte of them arrives."""
     data = bytes(range(256))
-    async with SubprocessPool(1) as pool:
-        assert await pool.call("builtins:bytes", data, returns=TypeAdapter[bytes](Base64UrlBytes)) == data
+    assert await pool.call("builtins:bytes", data, returns=TypeAdapter[bytes](Base64UrlBytes)) == data
 
 
 async def test_a_call_that_outlives_its_pool_leaves_no_child() -> None:
@@ -149,16 +159,16 @@ async def test_a_call_that_outlives_its_pool_leaves_no_child() -> None:
     assert not is_running(await late)
 
 
-async def test_cancelling_the_caller_kills_the_child():
+@with_others
+async def test_cancelling_the_caller_kills_the_child(pool: SubprocessPool):
     """A cancelled task leaves no process behind that goes on working."""
-    async with SubprocessPool(1) as pool:
-        child = await pool.call("os:getpid", returns=NUMBER)
-        task = asyncio.create_task(pool.call("time:sleep", 60, returns=ANYTHING))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert await pool.call("os:getpid", returns=NUMBER) != child
+    child = await pool.call("os:getpid", returns=NUMBER)
+    task = asyncio.create_task(pool.call("time:sleep", 60, returns=ANYTHING))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await pool.call("os:getpid", returns=NUMBER) != child
 
 
 async def test_children_are_recycled():
@@ -218,38 +228,38 @@ def test_a_folder_of_packages_may_be_read_and_what_else_lies_there_not(tmp_path:
     assert allowed == {"code", "bare.py", "fast.so", "a.libs", "a-1.dist-info", "space"}
 
 
-async def test_typed_errors_come_back_as_they_were_raised() -> None:
+@with_others
+async def test_typed_errors_come_back_as_they_were_raised(pool: SubprocessPool) -> None:
     """A missing document keeps its words, and a reason its kind."""
-    async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, "tests.fakes.killers:miss", "gone")
-        unreadable = await failure_of(pool, "providers.reading.documents:extract", b"", "empty.txt")
+    error = await failure_of(pool, "tests.fakes.killers:miss", "gone")
+    unreadable = await failure_of(pool, "providers.reading.documents:extract", b"", "empty.txt")
     assert isinstance(error, ContentMissing)
     assert str(error) == "gone"
     assert isinstance(unreadable, SourceUnreadable)
     assert unreadable.kind == "empty"
 
 
-async def test_one_death_is_forgiven_and_the_second_is_not() -> None:
+@with_others
+async def test_one_death_is_forgiven_and_the_second_is_not(pool: SubprocessPool) -> None:
     """Once it may have been the machine: a text that dies is tried again, once."""
-    async with SubprocessPool(1) as pool:
-        child = await pool.call("os:getpid", returns=NUMBER)
-        assert await pool.call("tests.fakes.killers:die_as", child, returns=TEXT) == "alive"
+    child = await pool.call("os:getpid", returns=NUMBER)
+    assert await pool.call("tests.fakes.killers:die_as", child, returns=TEXT) == "alive"
 
 
-async def test_a_child_that_failed_serves_no_other_text() -> None:
+@with_others
+async def test_a_child_that_failed_serves_no_other_text(pool: SubprocessPool) -> None:
     """A text that made its reader fail may have done more, so the next one gets another process."""
-    async with SubprocessPool(1) as pool:
-        child = await pool.call("os:getpid", returns=NUMBER)
-        await failure_of(pool, "builtins:int", "words")
-        assert await pool.call("os:getpid", returns=NUMBER) != child
+    child = await pool.call("os:getpid", returns=NUMBER)
+    await failure_of(pool, "builtins:int", "words")
+    assert await pool.call("os:getpid", returns=NUMBER) != child
 
 
-async def test_a_child_that_writes_more_than_its_answer_serves_no_other_text() -> None:
+@with_others
+async def test_a_child_that_writes_more_than_its_answer_serves_no_other_text(pool: SubprocessPool) -> None:
     """A whole answer that is in the pipe before a call is no answer to it."""
-    async with SubprocessPool(1) as pool:
-        child = await pool.call("tests.fakes.killers:chatter", returns=TEXT)
-        await asyncio.sleep(0.5)
-        assert await pool.call("os:getpid", returns=NUMBER) not in (FORGED, int(child or "0"))
+    child = await pool.call("tests.fakes.killers:chatter", returns=TEXT)
+    await asyncio.sleep(0.5)
+    assert await pool.call("os:getpid", returns=NUMBER) not in (FORGED, int(child or "0"))
 
 
 @linux
@@ -266,21 +276,22 @@ async def test_a_child_that_was_taken_over_reaches_nothing(tmp_path: Path) -> No
     assert {"permissions of files", "rights of root"} <= set(refused)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @linux
 @pytest.mark.parametrize("call", ["execve", "ptrace", "process_vm_readv", "pidfd_open", "unshare"])
-async def test_a_call_that_no_reader_makes_ends_the_child(call: str) -> None:
+@with_others
+async def test_a_call_that_no_reader_makes_ends_the_child(pool: SubprocessPool, call: str) -> None:
     """A process that tries to start a program or to look into another one serves no further document."""
-    async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, "tests.fakes.killers:enter", call)
-        assert isinstance(error, InputUnprocessable)
-        assert error.kind == "crash"
+    error = await failure_of(pool, "tests.fakes.killers:enter", call)
+    assert isinstance(error, InputUnprocessable)
+    assert error.kind == "crash"
 
 
 @pytest.mark.one_in(2)
 @linux
 @pytest.mark.parametrize("change", ["os:chmod", "os:utime", "os:chown", "os:setxattr"])
-async def test_a_child_changes_no_file_of_its_user(tmp_path: Path, change: str) -> None:
+@with_others
+async def test_a_child_changes_no_file_of_its_user(pool: SubprocessPool, tmp_path: Path, change: str) -> None:
     """Not who may read it, nor its owner, times and attributes, which no rule about reading and writing covers."""
     given = {
         "os:chmod": (0o777,),
@@ -291,8 +302,7 @@ async def test_a_child_changes_no_file_of_its_user(tmp_path: Path, change: str) 
     path = tmp_path / "session.json"
     path.touch(0o600)
     before = path.stat()
-    async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, change, str(path), *given[change])
+    error = await failure_of(pool, change, str(path), *given[change])
     assert isinstance(error, InputUnprocessable)
     assert error.defect is not None
     assert error.defect.error == "PermissionError"
@@ -304,32 +314,32 @@ async def test_a_child_changes_no_file_of_its_user(tmp_path: Path, change: str) 
 @pytest.mark.parametrize(
     ("call", "arguments"), [("os:setpriority", (os.PRIO_PROCESS,)), ("os:sched_setaffinity", ()), ("os:nice", None)]
 )
-async def test_a_child_slows_no_process(call: str, arguments: tuple[int, ...] | None) -> None:
+@with_others
+async def test_a_child_slows_no_process(pool: SubprocessPool, call: str, arguments: tuple[int, ...] | None) -> None:
     """Neither its parent nor itself gets another priority, or other processors."""
     values = {"os:setpriority": (19,), "os:sched_setaffinity": ([0],), "os:nice": (1,)}[call]
     about = () if arguments is None else (*arguments, os.getpid())
-    async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, call, *about, *values)
+    error = await failure_of(pool, call, *about, *values)
     assert isinstance(error, InputUnprocessable)
     assert error.defect is not None
     assert error.defect.error == "PermissionError"
 
 
 @linux
-async def test_a_child_of_root_has_no_rights_of_root() -> None:
+@with_others
+async def test_a_child_of_root_has_no_rights_of_root(pool: SubprocessPool) -> None:
     """No capability is left, such as those that set the clock or read the files of other users."""
-    async with SubprocessPool(1) as pool:
-        refused = await pool.call(PROBE, [str(Path(__file__))], 1, returns=TypeAdapter(dict[str, bool]))
+    refused = await pool.call(PROBE, [str(Path(__file__))], 1, returns=TypeAdapter(dict[str, bool]))
     assert refused["rights of root"]
 
 
 @linux
-async def test_a_child_ends_no_other_process() -> None:
+@with_others
+async def test_a_child_ends_no_other_process(pool: SubprocessPool) -> None:
     """A signal to its parent ends the child itself."""
-    async with SubprocessPool(1) as pool:
-        error = await failure_of(pool, "os:kill", os.getpid(), 0)
-        assert isinstance(error, InputUnprocessable)
-        assert error.kind == "crash"
+    error = await failure_of(pool, "os:kill", os.getpid(), 0)
+    assert isinstance(error, InputUnprocessable)
+    assert error.kind == "crash"
 
 
 @linux

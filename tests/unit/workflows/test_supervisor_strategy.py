@@ -106,7 +106,7 @@ WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([
 THINK = st.sampled_from(list(ThinkMode))
 POLICY = st.sampled_from(list(GatePolicy))
 ITERATIONS = st.integers(1, 4)
-BOUNDED = draws(25)
+BOUNDED = draws(10)
 
 
 def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> ResearchState:

@@ -350,12 +350,14 @@ KINDS: list[tuple[str, str, Any]] = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("kind", "path", "value"), KINDS, ids=[f"{kind}-{n}" for n, (kind, *_) in enumerate(KINDS)])
 async def test_an_altered_field_is_found_by_its_kind(kind: str, path: str, value: object) -> None:
     """A report in which one thing was changed fails the audit with the kind of the change."""
     assert kind in await kinds_of(altered(field(path, value), seal=False))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("method", ["verbatim", "rules", "model"])
 @pytest.mark.parametrize("place", [1, 8])
 @pytest.mark.parametrize("new_id", [False, True])
@@ -415,6 +417,7 @@ def another(value: Any) -> Any:
     return value[1:]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("path", DERIVED)
 async def test_a_field_that_follows_from_others_cannot_be_altered(path: str) -> None:
     """Whatever of `report.json` follows from something else in it is made again and compared."""
@@ -472,6 +475,7 @@ FOUND: dict[str, list[Alteration]] = {
 """One thing that a reader relies on, altered in one form or several; all hashes and places agree."""
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", FOUND)
 async def test_an_alteration_is_found_though_every_hash_agrees(name: str) -> None:
     """Words, numbers and verdicts cannot be changed in one form or in all of them."""
@@ -496,6 +500,7 @@ SIGNED: dict[str, Callable[[], Forms]] = {
 """What a bundle alone says: nothing else in it shows that it was otherwise, and only a signature does."""
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", SIGNED)
 async def test_what_only_a_signature_shows_is_known(name: str) -> None:
     """The page on reports names these: who renders all forms anew from other facts is found by a signature alone."""

@@ -83,7 +83,7 @@ SCRAPS = st.sampled_from(
 )  # fmt: skip
 
 
-@draws(100)
+@draws(30)
 @given(st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join))
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
     """Numbers and sources are one to one, a report reads back its own alone; later renderings keep them (X-7)."""

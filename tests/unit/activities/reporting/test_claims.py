@@ -378,7 +378,7 @@ SIGNS = ["\n\n", "\n", "> ", "- ", "1. ", "`x` ", "**", "| a |\n|---|\n| ", "```
 WORDS = ["The dam is safe. ", "word ", "e.g. ", "🐘 ", "é", "? ", f"[{A}]", f"[{B}], [{C}] "]
 
 
-@draws(100)
+@draws(30)
 @given(st.lists(st.sampled_from(SIGNS + WORDS), max_size=40).map("".join))
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     """Places are exact, claims do not overlap, together they have every citation with words, and rendering changes no id."""

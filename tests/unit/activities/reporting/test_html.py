@@ -71,6 +71,7 @@ def test_language_of_the_page_is_the_language_of_the_report(language: str, state
     assert '<html lang="pl">' in polish
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.timeout(60)
 def test_hostile_draft_is_harmless(name: str) -> None:

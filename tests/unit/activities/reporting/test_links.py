@@ -105,6 +105,7 @@ def check(forms: RenderedForms) -> None:
         assert QUOTED.match(path) or not FOLLOWED.search(left), (path, text)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", SPELLINGS)
 async def test_no_link_of_a_model_carries_anything_out(name: str) -> None:
     """Whatever a model writes, its report links to registered addresses in their own spelling, and says no SECRET."""
@@ -140,6 +141,7 @@ ODD_ADDRESSES = {
 }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", HOSTILE | SPELLINGS)
 @pytest.mark.timeout(60)
 def test_no_words_of_a_page_are_a_link(name: str) -> None:

@@ -42,7 +42,7 @@ def data(blocks: Blocks) -> list[Any]:
     ]
 
 
-@draws(100)
+@draws(25)
 @given(DRAFTS)
 def test_what_is_written_is_read_as_it_was(draft: str) -> None:
     """Parsing, writing and parsing again gives the same words in the same blocks, and the same Markdown."""

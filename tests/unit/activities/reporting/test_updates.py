@@ -278,7 +278,7 @@ def citations_of(body: str, but: set[int]) -> list[str]:
     return [key for number, each in elements if number not in but for key in cited_evidence((each,))]
 
 
-@draws(60)
+@draws(20)
 @given(REPORTS, OPERATIONS, st.sampled_from([200, 800]))
 def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
     report: LiveText, operations: list[Operation], most: int
@@ -303,7 +303,7 @@ def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
         apply_update(new, update, most)
 
 
-@draws(30)
+@draws(12)
 @given(REPORTS, REPORTS, st.sampled_from([200, 800]))
 def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
     before: LiveText, target: LiveText, most: int
@@ -319,7 +319,7 @@ def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
     assert report == target or (unreached and most < BOUND)
 
 
-@draws(30)
+@draws(12)
 @given(REPORTS, REPORTS)
 def test_what_is_counted_is_the_difference_of_the_whole_texts(before: LiveText, target: LiveText) -> None:
     """What goes and what comes explains the lengths without markers, and nothing is counted where nothing else differs
@@ -380,7 +380,7 @@ def test_an_update_of_a_long_report_costs_little_processor_time() -> None:
     assert min(spent) < 0.03
 
 
-@draws(30)
+@draws(12)
 @given(REPORTS, st.sets(st.integers(1, 6)), st.sampled_from([200, 800]))
 def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
     report: LiveText, numbers: set[int], most: int
@@ -408,7 +408,7 @@ def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
 OTHER_OUTLINES = st.lists(st.sampled_from([*OUTLINE, "Prices", "History"]), min_size=1, max_size=5, unique=True)
 
 
-@draws(30)
+@draws(12)
 @given(REPORTS, OTHER_OUTLINES, st.sampled_from([200, 800]))
 def test_a_report_gets_other_headings_by_whole_reports_within_the_bound(
     report: LiveText, outline: list[str], most: int

@@ -111,6 +111,7 @@ def narrow(window: int) -> AbstractAsyncContextManager[Bench]:
     return bench(MessagesApi(book=book), window=window)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("text", list(TEXTS))
 @pytest.mark.parametrize(("window", "count"), [(8_192, 1), (16_384, 8), (32_768, 20)])
 async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str) -> None:

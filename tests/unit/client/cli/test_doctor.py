@@ -35,6 +35,13 @@ from tests.unit.client.cli.command_line import research, save_run
 from workers.shared_state import SPOOL_FOLDER
 
 
+@pytest.fixture
+def no_probe(no_children: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers in the process of the test: what they may do is tried by the test that is about it."""
+    del no_children
+    monkeypatch.setattr("providers.isolation.confinement.probe", lambda paths, port: {"network": True})
+
+
 @contextmanager
 def beside(server: Any) -> Iterator[Any]:
     """Serve from a thread, because a command has a loop of its own."""
@@ -60,6 +67,7 @@ def checks(**variables: str) -> dict[str, dict[str, str]]:
     return {each["name"]: each for each in json.loads(research("doctor", "--json", **variables).stdout)}
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path) -> None:
     """Program, home, settings, model, web search with keys to set, store, server (S0-102)."""
     done = research("doctor")
@@ -70,6 +78,7 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     assert "not running; `research run`" in lines["server"]
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_doctor_says_with_which_key_texts_are_encrypted(home: Path, tmp_path: Path) -> None:
     """Off, or on with the ids of the keys, and never a key; a payload is encrypted and read back."""
     assert checks()["encryption"]["found"] == "off: texts of runs are stored as they are"
@@ -84,6 +93,7 @@ def test_doctor_says_with_which_key_texts_are_encrypted(home: Path, tmp_path: Pa
     assert not any(key in done.stdout + done.stderr for key in keys)
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_doctor_says_whether_browsers_and_the_collector_can_be_reached(home: Path, tmp_path: Path) -> None:
     """With its host and its limit of a day, and without a call; a missing key is named."""
     assert "browser" not in checks()
@@ -98,6 +108,7 @@ def test_doctor_says_whether_browsers_and_the_collector_can_be_reached(home: Pat
     assert "Firecrawl at 127.0.0.1:9, at most 7 pages a day" in found["found"]
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_doctor_names_the_day_on_which_a_service_ends(home: Path) -> None:
     """Before and after that day, with the provider that takes its place."""
     found = checks(GOOGLE_API_KEY="k", GOOGLE_CSE_ID="x", GOOGLE_BASE_URL="http://127.0.0.1:9")["web search"]
@@ -107,6 +118,7 @@ def test_doctor_names_the_day_on_which_a_service_ends(home: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "grade"), [(0o700, "ok"), (0o775, "warn"), (0o777, "fail")])
+@pytest.mark.usefixtures("no_probe")
 def test_a_home_that_others_can_change_is_called_so(home: Path, mode: int, grade: str) -> None:
     """The mode and the command that mends it are named."""
     home.mkdir(parents=True, exist_ok=True)
@@ -124,6 +136,7 @@ def test_what_readers_are_refused_is_tried(home: Path) -> None:
     assert "refused: keys of its parent, files of the user" in found["found"]
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> None:
     """The newest runs that had one, each frame in a line; other runs are not opened."""
     frames = ["workflows/driver.py:7 in step", "tests/toy.py:3 in advance"]
@@ -140,6 +153,7 @@ def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> Non
     ]
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_unfinished_runs_are_named_without_a_server(home: Path) -> None:
     """Nothing works on them until somebody resumes one; a run that ended is not among them."""
     for name, is_closed in (("ended", True), ("waits", False)):
@@ -149,6 +163,7 @@ def test_unfinished_runs_are_named_without_a_server(home: Path) -> None:
     assert "research resume ID" in found["remedy"]
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> None:
     """A model endpoint and a Redis that are down are named with a setting to check; no password is printed (F16)."""
     down = {"RESEARCH_MODEL": "m", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "TAVILY_API_KEY": "planted key"}
@@ -163,6 +178,7 @@ def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the server's disk is filled with a limit of Linux")
+@pytest.mark.usefixtures("no_probe")
 def test_a_redis_whose_own_disk_is_full_is_named_with_its_remedy(home: Path, tmp_path: Path) -> None:
     """And how many paid answers of this machine wait for it; with room it is as good as before."""
     (tmp_path / "server").mkdir()
@@ -191,6 +207,7 @@ def read(*inputs: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()]
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_a_page_is_read_under_its_final_address(home: Path) -> None:
     """One JSON object a line with the same fields for a page and an error, which the exit code shows, too."""
     pages = {"/old": redirect("/new"), "/new": page("Vacuum removes dead rows.", title="Vacuum")}
@@ -256,6 +273,7 @@ def test_every_provider_is_tried_once(home: Path) -> None:
     assert sum(asked.provider == "crossref" for asked in server.asked) == 2
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_a_folder_is_searched_and_listed(home: Path) -> None:
     """Its index is made first; `corpus` lists, describes and removes it, and the documents stay."""
     folder = home.parent / "manual"
@@ -319,6 +337,7 @@ async def test_processes_and_their_places_are_listed_where_the_server_knows_them
     assert await _check_processes(client) is None
 
 
+@pytest.mark.usefixtures("no_probe")
 def test_the_protocol_and_the_real_window_of_a_model_are_named(home: Path) -> None:
     """A server of one's own is asked, for nothing, before it gets a call."""
     models = [{"id": "gemma", "meta": {"n_ctx": 4_096, "n_ctx_train": 32_768}}]

@@ -458,6 +458,7 @@ def test_a_run_that_cannot_be_refreshed_says_why(home: Path) -> None:
         assert words in done.stderr
 
 
+@pytest.mark.usefixtures("no_children")
 def test_two_reports_are_compared_by_files(home: Path) -> None:
     """Each change with its words before and after; nothing but the changes, and the same as one JSON document."""
     claim = {"id": "c-1", "text": "Three workers run by default. [1]", "section": "Limits", "verdict": "supported"}

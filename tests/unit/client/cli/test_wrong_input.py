@@ -78,6 +78,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["worker"], 4, "no server is running here"),
     ],
 )
+@pytest.mark.usefixtures("no_children")
 def test_wrong_input_gets_one_clear_answer(folder: Path, arguments: list[str], code: int, words: str) -> None:
     """What to do next, the right exit code, nothing on standard output, no server, no traceback."""
     done = research(*arguments)

@@ -69,6 +69,7 @@ def test_a_name_is_a_run_and_a_path_is_a_file() -> None:
         (["unknown", "--bundle", "--out", "b.zip"], "research list"),
     ],
 )
+@pytest.mark.usefixtures("no_children")
 def test_wrong_usage_writes_nothing(arguments: list[str], words: str) -> None:
     """One clear answer each."""
     Path("bad.json").write_text("[1")
@@ -78,6 +79,7 @@ def test_wrong_usage_writes_nothing(arguments: list[str], words: str) -> None:
     assert sorted(Path().iterdir()) == before
 
 
+@pytest.mark.usefixtures("no_children")
 def test_a_text_that_is_gone_is_named_with_the_remedy(home: Path) -> None:
     """A bundle that lacks a text is not made; one of quotes is."""
     text = SAMPLE.sources["glossary.html"].text
@@ -90,6 +92,7 @@ def test_a_text_that_is_gone_is_named_with_the_remedy(home: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("no_children")
 def test_an_altered_file_is_found_by_the_store() -> None:
     """A `report.json` that agrees with itself is still not the one that was stored."""
     Path("report.json").write_text(RENDERING.document)

@@ -42,7 +42,7 @@ async def ask(api: MessagesApi, **changes: Any) -> ChatReply:
 # --- quirks ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", [ChatMode.NATIVE, ChatMode.TOOL])
 @pytest.mark.parametrize("quirk", ["", *sorted(QUIRKS)])
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(4)
 async def test_every_role_answers_the_same_with_each_quirk(quirk: str, mode: ChatMode) -> None:
     """A parameter that a server refuses is left out from then on, and what it sends in its own way is understood."""
     own = {"default": EndpointCapabilities(mode=mode, reasoning_tokens=100)}

@@ -196,6 +196,7 @@ BODIES = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", BODIES)
 async def test_bodies_have_limits(fetch: Fetch, name: str) -> None:
     """What arrives counts, and what it unpacks to; one layer is unpacked, which ends where its content ends. No film is

@@ -198,6 +198,7 @@ MOST_GROWTH = 2.5
 NOISE_SECONDS = 0.1
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", PUMPS)
 def test_reading_takes_time_in_proportion(name: str) -> None:
     """From 50 kB to 250 kB, the processor time of a whole page grows no faster than the page."""

@@ -93,6 +93,7 @@ def test_bytes_decide_and_a_page_that_declares_it_must_be_it() -> None:
         kind_of_page(b"Words", "application/rtf", "")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "body",
     [

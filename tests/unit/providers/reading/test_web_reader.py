@@ -58,6 +58,7 @@ async def test_a_page_becomes_a_document(server: WebServer, reader: WebReader) -
     assert document.raw == body
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_a_page_with_too_little_text_says_so(server: WebServer, reader: WebReader) -> None:
     """A page that says nothing without scripts is no source; the reason says how little there was."""
     server.pages["/"] = reply("<body><div id=app></div><p>Loading…</p></body>")
@@ -98,6 +99,7 @@ class NotedVisits:
             self.open.remove(host)
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer, other: WebServer) -> None:
     """With the delay that its robots.txt asks for; a redirect on the same host is the same visit."""
     delay = reply("User-agent: *\nCrawl-delay: 4", content_type="text/plain")
@@ -131,6 +133,7 @@ async def test_a_page_that_waits_at_a_second_host_leaves_the_first(server: WebSe
         (domains_named([THERE, HERE], [THERE]), "refused_domains_deny"),
     ],
 )
+@pytest.mark.usefixtures("no_children")
 async def test_no_host_outside_the_domains_is_asked(
     server: WebServer, other: WebServer, reader: WebReader, domains: Domains, kind: str
 ) -> None:
@@ -147,6 +150,7 @@ async def test_no_host_outside_the_domains_is_asked(
     assert other.asked == []
 
 
+@pytest.mark.usefixtures("no_children")
 async def test_a_page_is_read_again_by_its_validators(server: WebServer, reader: WebReader) -> None:
     """Those of its site are sent back to its address alone; 304 means the known one, anything else is read as ever."""
     body = f"<html><body><p>{SENTENCE * 6}</p></body></html>"

@@ -24,6 +24,7 @@ from providers.search.document_servers import DocumentServer, document_id, docum
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.document_servers import DOCUMENTS, FILE, LINK, STRANGE, serving
 
+pytestmark = pytest.mark.usefixtures("no_children")
 SECRET = "planted-secret-of-the-operator"
 
 

@@ -41,6 +41,7 @@ PLACES = things(
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in OTHERS if name not in IN_XML])
 @pytest.mark.parametrize(
     ("allow", "deny", "expected"),
@@ -79,6 +80,7 @@ async def test_a_language_is_applied_or_the_response_warns(name: str) -> None:
         assert esperanto.warnings == ["cannot keep to the language eo"]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in OTHERS if name not in {"tavily", "google"}])
 @pytest.mark.parametrize(
     ("first", "last", "expected"),

@@ -67,6 +67,7 @@ async def test_nothing_found_is_an_empty_list(name: str) -> None:
         assert (await search(name, server)).hits == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("name", "scenario"),
     [*((name, status) for name in PROVIDERS for status in ("401", "403")), *((name, "wrong key") for name in KEYS)],
@@ -83,6 +84,7 @@ async def test_refused_credentials_name_what_to_set(name: str, scenario: str) ->
 
 
 @every_provider
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("scenario", "headers", "wait"),
     [
@@ -219,6 +221,7 @@ def rows_of(name: str, answer: Any) -> list[Any]:
     return rows
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [name for name in PROVIDERS if name not in IN_XML])
 async def test_an_odd_result_costs_at_most_itself(name: str) -> None:
     """With any value in one field of one result, the results around it are found, at their own ranks, and can be stored.

@@ -13,6 +13,8 @@ from providers.search.corpus.library import CorpusLibrary, open_library
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
 
+pytestmark = pytest.mark.usefixtures("no_children")
+
 
 class Hosts:
     """Hosts with one bucket: `here` has the folder of documents, `there` has it not."""
