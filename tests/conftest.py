@@ -25,12 +25,18 @@ OURS = re.compile(
 ONE_BY_ONE = ("tests/acceptance/", "tests/unit/workflows/")
 """Tests that go to any process: those of whole processes are long, and those that come last share nothing."""
 
+TOGETHER = ("tests/architecture/",)
+"""Folders whose files go to one process: each of their tests reads the syntax of the whole repository, which is kept."""
+
 OBJECTS_UNTIL_COLLECTION = 20_000
 """With Python's own 700, looking for cycles takes a tenth of the processor time of the tests."""
 
 settings.register_profile("gate", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("exploring", deadline=None, max_examples=500)
-"""`pytest --hypothesis-profile=exploring` looks for what nobody has found yet; the gate says the same twice."""
+"""`pytest --hypothesis-profile=exploring` looks for what nobody has found yet; the gate says the same twice.
+
+A fault that 25 examples do not show is found by the 500 of `make soak`, in each of its rounds by others.
+"""
 settings.load_profile("gate")
 
 
@@ -51,7 +57,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return nodeid if nodeid.startswith(ONE_BY_ONE) else nodeid.partition("::")[0]
+            if nodeid.startswith(ONE_BY_ONE):
+                return nodeid
+            together = [folder for folder in TOGETHER if nodeid.startswith(folder)]
+            return together[0] if together else nodeid.partition("::")[0]
 
     config.option.loadscopereorder = False  # in the order of folders: what takes long comes first
     return ByFile(config, log)

@@ -1,6 +1,7 @@
 """What a sensible model would answer to each of our roles: pure functions of the prompt."""
 
 import re
+from functools import lru_cache
 from typing import Any
 
 STATED_MARK = re.compile(
@@ -18,6 +19,7 @@ def told(prompt: str) -> tuple[str, str]:
     return stated[-1] if stated else ("nothing", "nothing")
 
 
+@lru_cache(maxsize=64)
 def without_signs(prompt: str) -> str:
     """The prompt with its lines of data as they were before signs were put before them."""
     for _, sign in STATED_MARK.findall(prompt):
@@ -33,6 +35,7 @@ def unmarked(prompt: str) -> str:
     return plain
 
 
+@lru_cache(maxsize=256)
 def element(prompt: str, tag: str) -> str:
     """The content of the first element of that name, genuine if it is one of data."""
     found = re.search(

@@ -211,6 +211,7 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("writer", ["good", "embroiders"])
 async def test_corrections_and_revisions_arrive_as_updates(tmp_path: Path, writer: str) -> None:
     """What verification corrects and what a review asks for goes through the same door, and the record has a new text

@@ -264,7 +264,7 @@ async def test_they_are_shortened_last(tmp_path: Path) -> None:
 
 async def test_what_fits_no_window_is_not_paid_for(tmp_path: Path) -> None:
     """Need and room are named, the report is written without the model, and the run is partial (S0-099, C0-10)."""
-    notes = {f"note-{number}.md": f"# Note {number}\n\n{ENGINE * 40}" for number in range(40)}
+    notes = {f"note-{number}.md": f"# Note {number}\n\n{ENGINE * 40}" for number in range(12)}
     fields = {"protected_sources": list(notes), "depth": "medium"}
     async with at_window(tmp_path, "supervisor", TokenBook(window=8_192), MANUAL | notes, **fields) as trial:
         assert trial.state.work.result.outcome is Outcome.PARTIAL

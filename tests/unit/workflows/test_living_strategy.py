@@ -215,7 +215,7 @@ async def test_an_agent_that_finds_nothing_is_no_outage(tmp_path: Path, monkeypa
     assert any("without a note" in line or "brought nothing" in line for line in trial.state.work.degraded)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("engine", ["model", "extractive"])
 async def test_notes_that_fit_no_update_are_named(tmp_path: Path, engine: str) -> None:
     """A note longer than an update may be is in no section, and the report says how many under which headings."""
@@ -258,7 +258,7 @@ def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
     ) == {outline[1]: list(range(1, 10))}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("ends", ["finish", "nothing"])
 @pytest.mark.parametrize("takes", ["some", "none"])
 async def test_notes_that_the_writer_leaves_out_for_good_are_not_asked_for_again(

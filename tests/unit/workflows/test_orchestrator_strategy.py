@@ -632,7 +632,7 @@ GRACE = 10.0
 LIMITS = {"deadline_seconds": 60, "agent_seconds": 12, "agent_wait_seconds": 30}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("activity", "hanging"),
     [

@@ -30,7 +30,7 @@ async def outlined(folder: Path, engine: str = "model", name: str = "living", **
             yield trial
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("engine", ["model", "extractive"])
 async def test_a_plan_costs_no_search_and_waits_by_default(tmp_path: Path, engine: str) -> None:
     """A model may be asked for the plan; nothing is searched or read before a person says yes; the same run goes on then
@@ -195,7 +195,7 @@ def headings_of(report: str) -> list[str]:
     return [line.removeprefix("## ") for line in report.splitlines() if line.startswith("## ")]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("engine", "unit"), [("model", "turn-4"), ("extractive", "turn-4"), ("model", "turn-2")])
 async def test_an_approved_plan_changes_by_a_version_with_its_own_yes(tmp_path: Path, engine: str, unit: str) -> None:
     """The run finishes its step, waits, and then has report and agent go by the new headings and queries; what was
@@ -228,7 +228,7 @@ async def test_an_approved_plan_changes_by_a_version_with_its_own_yes(tmp_path: 
         assert any("The person changed the plan" in prompt for prompt in prompts) is (engine == "model")
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("how", ["reject", "expire", "stop"])
 async def test_a_version_that_is_not_approved_leaves_the_approved_plan(tmp_path: Path, how: str) -> None:
     """Rejected or not approved in time, the run goes on by the plan of before; stopped, its report goes by it (C2-9)."""
@@ -521,7 +521,7 @@ async def test_without_a_person_the_managers_own_split_is_taken(
         assert REASON in report
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("answers", "limits", "line"),
     [

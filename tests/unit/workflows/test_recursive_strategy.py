@@ -111,7 +111,7 @@ BAD_TREES: dict[str, Any] = {
 }
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("kind", "times"), [("of unknown labels", 1), *((kind, 2) for kind in BAD_TREES)])
 async def test_a_bad_tree_is_repaired_once_and_then_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, times: int
@@ -172,7 +172,7 @@ async def test_a_request_that_no_executor_saw_is_not_called_unimportant(tmp_path
     assert "Asked while running: And the locks?" in await trial.report()
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("most", [10, 12, 15])
 async def test_executors_that_met_a_limit_make_the_run_partial(most: int, tmp_path: Path) -> None:
     """An executor that could not check its result does not complete its run: the limit is named, and how to raise it;
@@ -333,7 +333,7 @@ async def test_a_question_is_closed_by_the_executor_that_was_made_for_it(
     assert not made_for or made_for & closed
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("most", [2, 3])
 async def test_no_executor_is_started_below_the_last_level(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -452,7 +452,7 @@ async def test_every_question_and_gap_is_in_its_section_or_closed(
     assert all((known[text] is GapKind.QUESTION) == text.startswith("Why") for text in raised)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("first", ["leaf", "executor"])
 async def test_what_is_done_first_changes_no_order(tmp_path: Path, first: str) -> None:
     """Findings and gaps of leaves are before those of the executor below, whichever brings its own first."""
@@ -555,7 +555,7 @@ async def test_who_called_whom_is_the_table(tmp_path: Path, monkeypatch: pytest.
     assert made == set(ALLOWED)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("caller", "role"),
     [pytest.param(*call, marks=pytest.mark.soak if number % 4 else ()) for number, call in enumerate(ALLOWED)],
@@ -620,7 +620,7 @@ async def with_deaf_nodes(trial: Trial, level: int, *, fails: bool) -> None:
     await trial.task
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("fails", [True, False])
 @pytest.mark.parametrize("level", [1, 2])
 async def test_a_level_whose_nodes_bring_nothing_costs_itself_alone(level: int, fails: bool, tmp_path: Path) -> None:

@@ -96,6 +96,7 @@ async def test_older_answers_of_a_conversation_are_summarised_once(tmp_path: Pat
     assert not run.state.work.degraded
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("scenario", "tokens", "limits", "models"),
     [

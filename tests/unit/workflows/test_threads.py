@@ -37,6 +37,7 @@ async def thread(world: World, *questions: str, strategy: str = "supervisor", **
     return trials
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("engine", ["extractive", "model"])
 async def test_a_question_that_the_thread_answers_is_not_searched_for(tmp_path: Path, engine: str) -> None:
     """Nothing is searched, every passage is counted as an earlier one, and the report says so (X-22)."""
