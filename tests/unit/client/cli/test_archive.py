@@ -33,14 +33,14 @@ from workers.settings.loading import Flags, load_settings
 from workers.shared_state import open_shared_state
 
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. " * 60
-TEXTS = [f"Source {number}.\n\n{PROSE}" for number in range(20)]
+TEXTS = [f"Source {number}.\n\n{PROSE}" for number in range(12)]
 ON = TokenSettings(allow_content_dropping=True, content_archive_enabled=True)
 
 
 def analyze(
-    home: Path, research_id: str = "r-1", tokens: TokenSettings = ON, archive: Path | None = None, window: int = 16_384
+    home: Path, research_id: str = "r-1", tokens: TokenSettings = ON, archive: Path | None = None, window: int = 10_240
 ) -> CallFidelity:
-    """Have twenty long pages analyzed through a small window; the account of the content."""
+    """Have twelve long pages analyzed through a small window; the account of the content."""
 
     async def work() -> Any:
         own, content = {"default": EndpointCapabilities(window=window)}, ObstoreContentStore(home / "content")
