@@ -278,7 +278,7 @@ async def test_no_gap_is_closed_because_some_finding_came_back(tmp_path: Path, m
         return {"leaves": [], "nodes": [{"goal": f"Find out: {goal}", "leaves": own, "nodes": []}]}
 
     answers(monkeypatch, extraction=quoting_on(answering=False), self_check=never_content, tree=delegating)
-    trial = await run_of(tmp_path, limits={"max_nodes": 9})
+    trial = await run_of(tmp_path, limits={"max_nodes": 4})
     below = [node for node in nodes_of(trial) if node.level == 2]
     assert below
     assert any(finding.sub_query_id for finding in trial.state.evidence.findings)
@@ -311,7 +311,7 @@ async def test_a_gap_is_looked_for_in_pages_already_read(tmp_path: Path, monkeyp
 
 
 @pytest.mark.one_in(2)
-@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.soak), 9])
+@pytest.mark.parametrize("nodes", [pytest.param(1, marks=pytest.mark.soak), 4])
 async def test_a_question_is_closed_by_the_executor_that_was_made_for_it(
     nodes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

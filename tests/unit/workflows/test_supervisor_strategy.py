@@ -670,7 +670,7 @@ async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
     """A second reading, which can ask for nothing more, names a section; without a word of the refiner it is read, and
     the search engine is not asked again (C0-25).
     """
-    parts = "\n\n".join(f"## Part {number}\n\n{'Vacuum and wraparound are old words. ' * 60}" for number in range(30))
+    parts = "\n\n".join(f"## Part {number}\n\n{'Vacuum and wraparound are old words. ' * 60}" for number in range(12))
     pages = {f"{name}.md": f"# Page {name}\n\n{parts}" for name in "abc"}
     sensible, listed = model_work.analysis, list[tuple[bool, set[int]]]()
 

@@ -20,6 +20,7 @@ from client.cli.context import open_context
 from client.cli.http_doors import CHAT, listen_for_chats
 from client.cli.output import CommandError
 from client.client_errors import NoWorker, PreviewRefused, ServerUnreachable
+from providers.certificates import trusted_certificates
 from providers.errors import ContentMissing
 from tests.fakes.chat_windows import LIBRECHAT_TITLE, OPEN_WEBUI, QUESTION
 from tests.fakes.corpus import MANUAL
@@ -52,7 +53,7 @@ async def serving(configuration: Path | None = None) -> AsyncIterator[httpx2.Asy
         task = asyncio.create_task(server.serve([listener]))
         address = "http://{}:{}".format(*listener.getsockname())
         try:
-            async with httpx2.AsyncClient(base_url=address) as client:
+            async with httpx2.AsyncClient(verify=trusted_certificates(), base_url=address) as client:
                 yield client
         finally:
             server.should_exit = True

@@ -15,6 +15,7 @@ from client.cli.context import open_context
 from client.page.access import COOKIE, PROXY_HEADER, Access, open_access
 from client.page.app import http_server
 from client.page.key import KEY_FILE
+from providers.certificates import trusted_certificates
 from tests.fakes import states
 from tests.unit.client.cli.command_line import store_run
 from workers.settings.loading import Flags
@@ -47,7 +48,10 @@ def allowed(access: Access, **headers: str) -> dict[str, str]:
 
 async def test_the_key_in_the_address_becomes_a_cookie_that_scripts_cannot_read(home: Path) -> None:
     """The address is left without the key; without either there is one line that says how to come in."""
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address) as browser,
+    ):
         refused = await browser.get("/")
         assert (refused.status_code, "research serve" in refused.text) == (401, True)
         assert (await browser.get("/?key=wrong")).status_code == 401
@@ -80,7 +84,10 @@ def test_the_key_is_the_same_after_a_restart_and_private(home: Path) -> None:
 )
 async def test_a_form_of_another_site_starts_nothing(headers: Mapping[str, str], code: int, home: Path) -> None:
     """Another name of this machine, another origin, or what a browser says of the request's site."""
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address) as browser,
+    ):
         sent = await browser.post(
             "/preview", data={"query": "x", "form_key": access.form_key}, headers=allowed(access, **headers)
         )
@@ -89,7 +96,10 @@ async def test_a_form_of_another_site_starts_nothing(headers: Mapping[str, str],
 
 async def test_a_form_without_its_own_key_is_refused(home: Path) -> None:
     """Not even with the cookie: the key of forms is on the page only; too many fields are refused as well."""
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address) as browser,
+    ):
         for form in ({"query": "x"}, {"query": "x", "form_key": access.key}):
             refused = await browser.post("/start", data=form, headers=allowed(access))
             assert refused.status_code == 403
@@ -101,7 +111,10 @@ async def test_a_form_without_its_own_key_is_refused(home: Path) -> None:
 
 async def test_every_answer_bars_foreign_scripts_frames_and_copies(home: Path) -> None:
     """Also refusals and files; only scripts of the page itself run, and nothing is kept by the browser."""
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address) as browser,
+    ):
         for path in ("/", "/nowhere", "/static/page.js", "/runs/unknown"):
             for cookie in ({}, allowed(access)):
                 answer = await browser.get(path, headers=cookie)
@@ -119,7 +132,7 @@ async def test_behind_a_proxy_each_user_sees_their_own_runs(home: Path) -> None:
         resolved = states.resolved(tenant=tenant, query=f"What does {tenant} ask?")
         await store_run(home, f"r-{tenant}", states.state(resolved=resolved), closed=False)
     async with serving("https://research.example.org", "X-User") as (address, access):
-        async with httpx2.AsyncClient(base_url=address) as browser:
+        async with httpx2.AsyncClient(verify=trusted_certificates(), base_url=address) as browser:
             proxied = {"host": "research.example.org", PROXY_HEADER: access.key}
             assert (await browser.get("/", headers=proxied)).status_code == 401
             listed = await browser.get("/", headers=proxied | {"x-user": "ada"})

@@ -14,6 +14,7 @@ from client.page.views import compare_texts, from_markdown, pieces_of, with_pass
 from contracts.evidence import Evidence
 from contracts.resolved import FollowUp
 from contracts.vocabulary import RunStatus
+from providers.certificates import trusted_certificates
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import Records
 from tests.fakes import states
@@ -28,7 +29,10 @@ async def test_a_hostile_question_is_shown_as_text(home: Path) -> None:
     """In the list, as a title and in the filter; marks that turn the direction of writing are left out."""
     run = states.state(resolved=states.resolved(query=HOSTILE), status=RunStatus.RUNNING)
     await store_run(home, "r-hostile", run, closed=False)
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         for path in ("/", "/runs/r-hostile"):
             page = (await browser.get(path)).text
             assert "<script>alert" not in page
@@ -44,7 +48,10 @@ async def test_the_list_is_filtered_and_grows_on_request(home: Path) -> None:
     for number in range(60):
         run = states.state(resolved=states.resolved(query=f"Question {number}?"), status=RunStatus.RUNNING)
         await store_run(home, f"r-{number:03d}", run, closed=False)
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         first = (await browser.get("/")).text
         assert first.count('<tr id="row-') == 50
         more = re.search(r'href="(/\?[^"]*limit=200[^"]*)"', first)
@@ -59,7 +66,10 @@ async def test_the_list_is_filtered_and_grows_on_request(home: Path) -> None:
 async def test_a_run_that_nothing_works_on_can_be_resumed_from_its_page(home: Path) -> None:
     """It is called interrupted; a run that is unknown has a page that says so."""
     await store_run(home, "r-waits", states.state(status=RunStatus.RUNNING), closed=False)
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         page = (await browser.get("/runs/r-waits")).text
         assert "<strong>interrupted</strong>" in page
         assert 'action="/runs/r-waits/resume"' in page
@@ -132,7 +142,10 @@ def test_citations_of_a_draft_lead_to_their_passages() -> None:
 async def test_a_form_with_the_id_of_a_stored_run_starts_nothing(home: Path) -> None:
     """It leads to that run, which stays as it is; an id that names no run in a store is refused."""
     await store_run(home, "r-there", states.state(status=RunStatus.COMPLETED), closed=True)
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         form = {"form_key": access.form_key, "query": "Another question?", "research_id": "r-there"}
         sent = await browser.post("/start", data=form)
         assert (sent.status_code, sent.headers["location"]) == (303, "/runs/r-there")
@@ -142,7 +155,10 @@ async def test_a_form_with_the_id_of_a_stored_run_starts_nothing(home: Path) -> 
 
 async def test_a_corpus_that_is_not_there_is_refused_before_anything_starts(home: Path) -> None:
     """In one line with those that exist, at the preview and at the start; no server is needed to know it."""
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         form = {"form_key": access.form_key, "query": "How?", "corpus": "gone"}
         for path in ("/preview", "/start"):
             refused = await browser.post(path, data=form)
@@ -155,7 +171,10 @@ async def test_where_a_tenant_is_set_the_page_shows_its_runs(home: Path, monkeyp
         run = states.state(resolved=states.resolved(research_id=name, tenant=tenant), status=RunStatus.COMPLETED)
         await store_run(home, name, run, closed=True)
     monkeypatch.setenv("RESEARCH_TENANT", "ada")
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         listed = (await browser.get("/")).text
         assert ("row-r-ada" in listed, "row-r-bob" in listed) == (True, False)
         assert (await browser.get("/runs/r-bob")).status_code == 404
@@ -163,10 +182,16 @@ async def test_where_a_tenant_is_set_the_page_shows_its_runs(home: Path, monkeyp
 
 async def test_corpora_of_a_cluster_are_typed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine does not know them all, so any name can be given there, and a list is offered here."""
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         assert '<select id="corpus"' in (await browser.get("/")).text
     monkeypatch.setenv("TEMPORAL_ADDRESS", "127.0.0.1:1")
-    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+    async with (
+        serving() as (address, access),
+        httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
+    ):
         assert '<input id="corpus" name="corpus" list="corpora"' in (await browser.get("/")).text
 
 
