@@ -11,6 +11,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Worker
 
 from contracts.vocabulary import Phase
+from tests.integration.runs import BUILD_ID
 from workers.dev_server import ServerFiles
 
 CONFIGURATION = '[hooks.hold]\nactivity = "hold"\ntask_queue = "held-runs"\n'
@@ -45,7 +46,7 @@ class Hold:
 
     async def _serve(self) -> None:
         client = await Client.connect(f"127.0.0.1:{self._port}", data_converter=pydantic_data_converter)
-        async with Worker(client, task_queue="held-runs", activities=[self._hold]):
+        async with Worker(client, task_queue="held-runs", activities=[self._hold], build_id=BUILD_ID):
             await _until(self._ended)
 
     @activity.defn(name="hold")

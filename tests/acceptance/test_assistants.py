@@ -65,48 +65,55 @@ async def wait_for_end(client: Client, research_id: str) -> dict[str, Any]:
         seen = state["seen"]
 
 
+@pytest.mark.soak
 async def test_a_run_outlives_the_client_that_gave_up_on_it(tmp_path: Path) -> None:
-    """Over standard input and output: a call is cut, the program ends, and another one goes on with the run's id.
-
-    A client may lower the operator's cap and not raise it. The report is read in pages with sources and verdicts;
-    search and fetch find it and the documents.
-    """
+    """Over standard input and output, while a model takes its time and a worker serves runs alone."""
     async with topology(tmp_path, LATENCY) as made:
         await made.start_workers()
-        async with assistant(made, "--no-start") as client:
-            asked = {"question": QUESTION, "corpus": "documents"}
-            refused = await client.call_tool("start_research", {**asked, "max_cost_usd": 50})
-            assert refused.is_error
-            assert "at most 2.00 US dollars" in str(refused.content)
-            started = await ask(client, "start_research", **asked, max_cost_usd=1.5)
-            assert (started["max_cost_usd"], started["strategy"]) == (1.5, "supervisor")
-            arguments = {"research_id": started["research_id"]}
-            with pytest.raises(MCPError):
-                await client.call_tool("research_status", arguments, read_timeout_seconds=0.001)
-        async with assistant(made, "--no-start") as client:
-            state = await wait_for_end(client, started["research_id"])
-            assert state["outcome"] == "completed"
-            _, status, _ = await made.ask("status", started["research_id"], "--json")
-            assert json.loads(status)["limits"]["max_cost_usd"] == 1.5
-            parts = {}
-            for part in ("report", "sources", "verdicts"):
-                page = await ask(client, "read_report", research_id=started["research_id"], part=part)
-                assert len(page["content"].encode()) <= 20_000
-                parts[part] = page
-            assert QUESTION in parts["report"]["content"]
-            assert "corpus:documents/" in parts["sources"]["content"]
-            assert sum(parts["verdicts"]["verdicts"].values()) == len(parts["verdicts"]["content"].splitlines())
-            found = (await ask(client, "search", query=QUESTION))["results"]
-            addresses = [result["url"] for result in found]
-            report = f"research://{started['research_id']}/report.md"
-            assert report in addresses
-            assert "corpus:documents/vacuum.md" in addresses
-            texts = [(await ask(client, "fetch", id=result["id"]))["text"] for result in found]
-            assert all(texts)
-            resources = (await client.list_resources()).resources
-            assert [str(resource.uri) for resource in resources] == [report]
-            assert texts[addresses.index(report)].startswith(f"# {QUESTION}")
-        assert made.answered_twice() == []
+        await outlive_a_client(made)
+
+
+async def outlive_a_client(made: Topology) -> str:
+    """A call is cut, the program ends, and another one goes on with the run's id, which is returned.
+
+    A client may lower the operator's cap and not raise it. The report is read in pages with sources and verdicts;
+    search and fetch find it and the documents. It has to be the first run of its home.
+    """
+    async with assistant(made, "--no-start") as client:
+        asked = {"question": QUESTION, "corpus": "documents"}
+        refused = await client.call_tool("start_research", {**asked, "max_cost_usd": 50})
+        assert refused.is_error
+        assert "at most 2.00 US dollars" in str(refused.content)
+        started = await ask(client, "start_research", **asked, max_cost_usd=1.5)
+        assert (started["max_cost_usd"], started["strategy"]) == (1.5, "supervisor")
+        arguments = {"research_id": started["research_id"]}
+        with pytest.raises(MCPError):
+            await client.call_tool("research_status", arguments, read_timeout_seconds=0.001)
+    async with assistant(made, "--no-start") as client:
+        state = await wait_for_end(client, started["research_id"])
+        assert state["outcome"] == "completed"
+        _, status, _ = await made.ask("status", started["research_id"], "--json")
+        assert json.loads(status)["limits"]["max_cost_usd"] == 1.5
+        parts = {}
+        for part in ("report", "sources", "verdicts"):
+            page = await ask(client, "read_report", research_id=started["research_id"], part=part)
+            assert len(page["content"].encode()) <= 20_000
+            parts[part] = page
+        assert QUESTION in parts["report"]["content"]
+        assert "corpus:documents/" in parts["sources"]["content"]
+        assert sum(parts["verdicts"]["verdicts"].values()) == len(parts["verdicts"]["content"].splitlines())
+        found = (await ask(client, "search", query=QUESTION))["results"]
+        addresses = [result["url"] for result in found]
+        report = f"research://{started['research_id']}/report.md"
+        assert report in addresses
+        assert "corpus:documents/vacuum.md" in addresses
+        texts = [(await ask(client, "fetch", id=result["id"]))["text"] for result in found]
+        assert all(texts)
+        resources = (await client.list_resources()).resources
+        assert [str(resource.uri) for resource in resources] == [report]
+        assert texts[addresses.index(report)].startswith(f"# {QUESTION}")
+    assert made.answered_twice() == []
+    return str(started["research_id"])
 
 
 @pytest.mark.soak

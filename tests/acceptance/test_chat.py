@@ -12,7 +12,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.acceptance.test_assistants import printed
+from tests.acceptance.test_assistants import outlive_a_client, printed
 from tests.acceptance.topology import Topology, topology
 from tests.fakes.chat_windows import OPEN_WEBUI
 from tests.integration.runs import QUESTION
@@ -98,7 +98,7 @@ async def serving(made: Topology, port: int = 0) -> AsyncIterator[tuple[asyncio.
             process.send_signal(signal.SIGTERM)
         _, log = await process.communicate()
         assert b"chat.failed" not in log, log.decode()
-        assert KEY.encode() not in log
+        assert not [secret for secret in (KEY, "planted-secret-key") if secret.encode() in log]
 
 
 def client_of(address: str) -> openai.AsyncOpenAI:
@@ -128,9 +128,10 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
     """As a stream and at once: the id in the first chunk, what is under way, the report with annotated citations.
 
     Clients that ask for one conversation at once have one run, whose cap no field raises; a title costs none; the next
-    question is a follow-up.
+    question is a follow-up. Before, an assistant has a run of the same server over standard input and output.
     """
     async with topology(tmp_path) as made, serving(made) as (_, address), client_of(address) as sdk:
+        of_assistant = await outlive_a_client(made)
         window = Window(sdk)
         window.messages.append({"role": "user", "content": QUESTION})
         heard, other = await asyncio.gather(
@@ -159,7 +160,7 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
         title = await sdk.chat.completions.create(**OPEN_WEBUI["title"][0])
         assert "title" in json.loads(title.choices[0].message.content or "")
         assert len(made.model.calls) == calls
-        assert await runs_of(made) == [heard.id]
+        assert await runs_of(made) == [heard.id, of_assistant]
         window.messages.append({"role": "assistant", "content": heard.content})
         following = await window.say("And which settings control it?", reasoning_effort="low")
         assert following.id != heard.id
@@ -175,7 +176,7 @@ async def test_a_question_its_report_and_a_question_about_it(tmp_path: Path) -> 
         assert following.id in second
         again = await window.say("again", reasoning_effort="low")
         assert again.content.startswith("# And which settings control it?")
-        assert await runs_of(made) == [again.id, following.id, heard.id]
+        assert await runs_of(made) == [again.id, following.id, heard.id, of_assistant]
 
 
 @pytest.mark.soak

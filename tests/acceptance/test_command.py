@@ -78,17 +78,28 @@ def open_to_others(folder: Path) -> list[Path]:
     return [path for path in (folder, *folder.rglob("*")) if path.exists() and path.lstat().st_mode & 0o077]
 
 
-def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(bench: Bench, tmp_path: Path) -> None:
-    """Question in, three cited files out, with everything in the home private.
+def test_an_interrupted_run_is_continued_and_its_report_read_audited_and_deleted(bench: Bench, tmp_path: Path) -> None:
+    """Question in, Ctrl-C with exit code 5, the command that it names, three cited files out; nothing is read twice.
 
-    Under its id the stored report is printed, and another question is refused. A forged quote fails the audit. All
+    Everything in the home is private. Under its id the stored report is printed, and another question is refused. A forged quote fails the audit. All
     that is stored is read without a server; a deleted run is gone, and the documents of others stay; a run that
     no worker takes up is cancelled and deleted.
     """
-    first = bench.run("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "first")
+    started = bench.start("run", QUESTION, "--corpus", "manual", "--depth", "light", "--id", "first", *HELD)
+    started.wait_for("first started")
+    asyncio.run(ensure_server(bench.home))  # the server stays when the command has ended
+    with Hold(bench.home, Phase.GATHERING) as hold:
+        assert hold.reached.wait(LONGEST_WAIT)
+        started.process.send_signal(signal.SIGINT)
+        assert started.end() == 5, started.errors
+        assert "cancelling" in started.errors
+        assert "research resume first" in started.output
+        assert only_document(bench.ask("status", "first", "--json").stdout)["status"] == "cancelled"
+        hold.release()
+        first = bench.run("resume", "first")
     assert first.returncode == 0, first.stderr
-    assert first.stderr.splitlines()[0] == "nothing leaves this machine"
-    assert first.stderr.splitlines()[1].startswith("engine: extractive, no model")
+    assert started.lines[0] == "nothing leaves this machine"
+    assert started.lines[1].startswith("engine: extractive, no model")
     shown = first.stdout
     assert 0 < shown.index("[1]") < shown.index("✔ completed") < shown.index("report.html")
     assert "research open first · research audit first" in shown
@@ -106,6 +117,7 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     again = bench.ask("run", QUESTION, "--corpus", "manual", "--id", "first", "--json", "--out", "again")
     document = only_document(again.stdout)
     assert (again.exit_code, document["outcome"]) == (0, "completed")
+    assert document["usage"]["reads"] == document["counts"]["sources"] > 0
     assert (bench.work / document["paths"]["html"]).is_file()
     other = bench.ask("run", "Something else?", "--corpus", "manual", "--id", "first", "--json")
     assert (other.exit_code, other.stdout) == (2, "")
@@ -136,24 +148,6 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     assert (ended.exit_code, "did not react and was terminated" in ended.stdout) == (0, True)
     assert "research resume" not in ended.stderr  # nothing of it was ever stored
     assert bench.ask("delete", "lone", "--yes").exit_code == 0
-
-
-def test_ctrl_c_saves_the_state_and_resume_continues(bench: Bench) -> None:
-    """Ctrl-C cancels: exit code 5 and the command that continues; nothing is read twice."""
-    started = bench.start("run", QUESTION, "--corpus", "manual", "--id", "interrupted", *HELD)
-    started.wait_for("interrupted started")
-    with Hold(bench.home, Phase.GATHERING) as hold:
-        assert hold.reached.wait(LONGEST_WAIT)
-        started.process.send_signal(signal.SIGINT)
-        assert started.end() == 5, started.errors
-        assert "cancelling" in started.errors
-        assert "research resume interrupted" in started.output
-        assert only_document(bench.ask("status", "interrupted", "--json").stdout)["status"] == "cancelled"
-        hold.release()
-        resumed = bench.run("resume", "interrupted", "--set", "limits.max_iterations=1", "--json", "--out", "resumed")
-        assert resumed.returncode == 0, resumed.stderr
-    document = only_document(resumed.stdout)
-    assert document["usage"]["reads"] == document["counts"]["sources"] > 0
 
 
 @pytest.mark.soak

@@ -86,6 +86,7 @@ def probe(address: str) -> dict[str, Any]:
     raise AssertionError("the health endpoint never said that all is well")
 
 
+@pytest.mark.soak
 def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     serving: "subprocess.Popen[str]", place: Path, environment: dict[str, str]
 ) -> None:

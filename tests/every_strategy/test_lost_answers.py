@@ -78,7 +78,7 @@ def identity(request: Any) -> str:
     return str(request.operation).split("/repair")[0].split("/fallback")[0]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("name", "engine", "place"), TRIALS)
 async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, engine: str, place: str) -> None:
     """The report names what is missing; resumed, the run finds what an undisturbed one finds (S0-131, C4-12)."""
@@ -126,7 +126,7 @@ def stop_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, lambda _, given=answer: given)
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "place", "after"), IDLE)
 async def test_a_model_cannot_leave_out_what_got_no_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str, after: int
@@ -179,7 +179,7 @@ SEARCHES: Final = [
 """With a model the next step is its decision: these are the ones in which the fake one looks further."""
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("name", "engine", "lost"), SEARCHES)
 async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name: str, engine: str, lost: str) -> None:
     """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-097, S0-131, C0-13)."""

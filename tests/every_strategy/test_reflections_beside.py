@@ -77,7 +77,7 @@ async def test_a_retry_undoes_the_report_that_was_written_beside(
     assert trial.state.evidence.draft is not None
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("action", ["proceed", "retry"])
 async def test_cancelled_at_any_call_beside_it_can_be_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str

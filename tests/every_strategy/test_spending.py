@@ -64,6 +64,7 @@ async def test_what_a_reached_limit_leaves_pays_for_the_review() -> None:
     assert run.bill.roles[-1] == "reviewer"
 
 
+@pytest.mark.soak
 async def test_the_review_of_an_earlier_report_takes_nothing_from_the_next_one() -> None:
     """What is left after the first report pays for reading and writing; the review beside the reading is left out."""
     run = await spend(0.7, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="full")
@@ -74,6 +75,7 @@ async def test_the_review_of_an_earlier_report_takes_nothing_from_the_next_one()
     assert run.by_model
 
 
+@pytest.mark.soak
 async def test_agents_for_whom_a_budget_is_too_small_together_work_one_after_another() -> None:
     """With a third of it none of them could pay for an analysis."""
     run = await spend(0.2, "orchestrator", RECORDED["orchestrator"], pages=PAGES, verify="full")
@@ -81,7 +83,7 @@ async def test_agents_for_whom_a_budget_is_too_small_together_work_one_after_ano
     assert run.by_model
 
 
-@draws(2)
+@draws(1)
 @given(st.floats(0.02, 0.6), SIZES, COSTS, st.sampled_from(["supervisor", "orchestrator"]))
 async def test_no_run_spends_more_than_its_limit(cap, sizes, price, strategy) -> None:
     """Whatever calls cost and however large they turn out: measured prompts and bounded answers keep it, to the cent."""

@@ -163,7 +163,7 @@ async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, na
     assert {claim["method"] for claim in document["claims"]} & {CheckMethod.VERBATIM.value, CheckMethod.RULES.value}
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("characters", [0.5, 40.0])
 @pytest.mark.parametrize("name", TWO_MODELLED)
 async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, characters: float) -> None:

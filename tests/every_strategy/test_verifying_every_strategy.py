@@ -31,7 +31,7 @@ async def with_writer(folder: Path, name: str, writer: str, *, corrector: str = 
         yield trial
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("verify", ["light", "full"])
 @pytest.mark.parametrize(("name", "engine"), ENGINES)
 async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, engine: str, verify: str) -> None:
@@ -203,7 +203,7 @@ async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(
     assert (review.method if review else None, trial.api.counts()["reviewer"]) == (method, int(method is not None))
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("scores", [(3, 8), (5, 3)])
 async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
     tmp_path: Path, scores: tuple[int, int]

@@ -13,6 +13,7 @@ from temporalio.worker import Plugin, Worker
 
 from contracts.names import POOLS
 from tests.fakes.world import World
+from tests.integration.runs import BUILD_ID
 from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import GO_SETTINGS, SERVER_SETTINGS, detach_server, find_binary
 from workers.pools import PoolContents, build_worker, set_deadlock_timeout
@@ -119,6 +120,7 @@ def _replaying(client: Client, contents: PoolContents) -> Worker:
         workflow_runner=workflow_runner(),
         max_cached_workflows=0,
         plugins=contents.plugins,
+        build_id=BUILD_ID,
     )
     set_deadlock_timeout(worker)
     return worker

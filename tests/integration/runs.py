@@ -13,6 +13,8 @@ from contracts import names
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.outcome import ResearchResult, ResearchStatus
 
+BUILD_ID = "of-a-test"
+"""Of a worker or replayer that a test makes: without one, the SDK reads the code of all loaded modules, for a second."""
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 
 

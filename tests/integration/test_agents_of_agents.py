@@ -57,7 +57,7 @@ def levels_of(status: ResearchStatus) -> list[tuple[int, AgentProgress]]:
     return [each for agent in status.agents for each in agent.walk()]
 
 
-@pytest.mark.parametrize("ending", ["stop", "cancel"])
+@pytest.mark.parametrize("ending", ["stop", pytest.param("cancel", marks=pytest.mark.soak)])
 async def test_every_level_is_shown_and_gets_messages_when_the_run_is_to_end(
     client: Client, tmp_path: Path, ending: str
 ) -> None:

@@ -138,6 +138,7 @@ async def test_a_cancelled_run_pays_for_nothing_more_and_leaves_no_agent_behind(
     assert [agent.workflow_id for agent in agents] == [f"{handle.id}/agent-{n}/again-2" for n in (1, 2, 3)]
 
 
+@pytest.mark.soak
 async def test_an_agent_that_an_operator_ends_costs_its_own_branch(client: Client, tmp_path: Path) -> None:
     """Terminated, it brings nothing; cancelled, what it has; the run goes on with the others (S3-045)."""
     async with MessagesApi(by_role={"analyzer": "slow"}) as api:

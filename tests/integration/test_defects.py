@@ -18,7 +18,7 @@ from contracts.vocabulary import Outcome, RunStatus
 from tests.fakes.failing_strategy import FAILS, ReorderedStrategy, failing_strategy
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
-from tests.integration.runs import QUESTION, start, until
+from tests.integration.runs import BUILD_ID, QUESTION, start, until
 from workers.pools import set_deadlock_timeout
 from workflows.registry import WORKFLOWS
 
@@ -65,6 +65,7 @@ async def _bad_deploy(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         workflows=list(WORKFLOWS),
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_cached_workflows=0,
+        build_id=BUILD_ID,
     )
     set_deadlock_timeout(worker)
     async with worker:

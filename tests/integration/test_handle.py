@@ -20,6 +20,7 @@ from contracts import failures, names
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.integration.conftest import Server
+from tests.integration.runs import BUILD_ID
 from tests.toy.versions import NAME, Earlier, Later
 from workers.pools import PoolContents, build_worker
 from workers.setup import ensure_namespace
@@ -82,7 +83,7 @@ class Late:
 
 async def test_a_message_to_a_run_that_is_getting_ready_is_sent_again(client: ResearchClient) -> None:
     """Nobody has to type it twice because the run had just begun a new history."""
-    async with Worker(client.temporal, task_queue="late", workflows=[Late]):
+    async with Worker(client.temporal, task_queue="late", workflows=[Late], build_id=BUILD_ID):
         await client.temporal.start_workflow(Late.run, id="late", task_queue="late")
         assert await client.handle("late").approve_plan(1) == "approved version 1"
     assert Late.refusals == 2

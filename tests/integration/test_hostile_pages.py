@@ -59,8 +59,8 @@ FEWEST_PAGES = 2
 ENGINES = ("extractive", "good", "gullible", "betraying")
 OTHERS = {f"{name}-good": name for name in MODELLED if name not in ("supervisor", TOY.name)}
 """The second one in every other strategy, one unit deep: behaviour → strategy."""
-SLOW = tuple(name for name, strategy in OTHERS.items() if strategy not in ("orchestrator", "recursive"))
-"""Of slow proofs: two others stay in the gate, the one whose agents take turns and the one that vets and extracts."""
+SLOW = tuple(name for name, strategy in OTHERS.items() if strategy != "orchestrator")
+"""Of slow proofs: one other stays in the gate, whose agents take turns."""
 PARTS_NOT_READ = re.compile(r"^- \*\*Parts not read:\*\*.*\n(?:  - .*\n)*", re.MULTILINE)
 SAME_REPORT = ("extractive", "good", *OTHERS)
 

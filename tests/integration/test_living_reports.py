@@ -146,8 +146,10 @@ RUNS: dict[str, tuple[str, dict[str, Any], Meddling | None]] = {
     "straying": ("strays", {"limits": BOUNDED | {"max_sources": 13}}, None),
 }
 """By name: the model, fields of the request, and what a person does once the run works."""
-SLOW = ("stopped", "nonsense", "corrected")
-"""Runs of slow proofs: the gate has the ends and the corrections of `living` without a server, in `tests/every_strategy`."""
+SLOW = ("whole", "stopped", "nonsense", "corrected")
+"""Runs of slow proofs: the gate has the ends and the corrections of `living` without a server, in `tests/every_strategy`,
+and here the run with the most to refuse.
+"""
 CASES = [pytest.param(name, marks=pytest.mark.soak if name in SLOW else ()) for name in RUNS]
 
 
@@ -265,6 +267,7 @@ def test_a_stranger_finds_one_report_that_grows_within_its_bound(runs: dict[str,
     assert seen.events[-1].type == "StopEvent"
 
 
+@pytest.mark.soak
 def test_a_sensible_run_reads_twenty_pages_and_makes_ten_updates(runs: dict[str, Seen]) -> None:
     """Every page that there is, and each call answered once, after it."""
     seen = runs["whole"]

@@ -19,7 +19,7 @@ from tests.architecture.repository import ROOT, load_script
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import World, model_world
 from tests.integration.conftest import running_workers
-from tests.integration.runs import QUESTION, start, until
+from tests.integration.runs import BUILD_ID, QUESTION, start, until
 
 pytestmark = pytest.mark.integration
 
@@ -58,7 +58,7 @@ async def test_cancel_saves_the_state_and_resume_continues(client: Client, tmp_p
     assert world.corpus.reads == reads
 
 
-@pytest.mark.parametrize("ended", ["cancelled", "stopped"])
+@pytest.mark.parametrize("ended", ["cancelled", pytest.param("stopped", marks=pytest.mark.soak)])
 async def test_accepted_words_outlive_the_end(client: Client, tmp_path: Path, ended: str) -> None:
     """Words that a run has accepted are in its stored state, although it ends before its next phase (S0-081)."""
     async with MessagesApi(plan=["good", "slow"]) as api:
@@ -102,7 +102,7 @@ async def test_the_example_of_a_hook_guides_a_run(client: Client, tmp_path: Path
     configuration = ResearchConfiguration(hooks={hook.name: hook}, product_version="0.1.0")
     request = {"query": QUESTION, "corpus": "manual", "gates": {"hook": hook.name}, "limits": {"max_sub_queries": 2}}
     async with running_workers(client, World(tmp_path, configuration=configuration)):
-        async with Worker(client, task_queue=hook.task_queue, activities=[example.house_rules]):
+        async with Worker(client, task_queue=hook.task_queue, activities=[example.house_rules], build_id=BUILD_ID):
             handle = await start(client, request)
             await handle.result()
             session = await handle.query(names.SESSION)

@@ -83,6 +83,7 @@ async def test_a_model_endpoint_that_fails_for_a_while_delays_runs_of_every_stra
     assert answered_twice(api) == []
 
 
+@pytest.mark.soak
 async def test_a_run_that_reaches_no_search_provider_is_refused_and_can_be_resumed(
     client: Client, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from contracts.names import POOLS
 from tests.architecture.repository import ROOT
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import HELD_SECONDS, Calls, HeldUp, SlowStart, UnderWay
+from tests.integration.runs import BUILD_ID
 from tests.toy.timed import Timed
 from workers.pools import (
     DEADLOCK_SECONDS,
@@ -84,7 +85,7 @@ async def test_a_run_whose_thread_was_blocked_continues(client: Client) -> None:
 
 async def test_the_deadlock_timeout_is_still_where_it_was(client: Client) -> None:
     """The SDK has the private attribute that is set for want of an option; a version without it fails here."""
-    plain = Worker(client, task_queue="any", workflows=[HeldUp])
+    plain = Worker(client, task_queue="any", workflows=[HeldUp], build_id=BUILD_ID)
     assert plain._workflow_worker is not None
     assert plain._workflow_worker._deadlock_timeout_seconds == 2
     worker = build_worker("workflows", client, PoolContents(workflows=[HeldUp]))
@@ -140,7 +141,7 @@ async def test_a_query_after_a_kill_does_not_let_a_run_decide_by_an_old_clock(
         assert await run.result() == "later"
         other.kill()
         await other.wait()
-    replayer = Replayer(workflows=[Timed], workflow_runner=workflow_runner())
+    replayer = Replayer(workflows=[Timed], workflow_runner=workflow_runner(), build_id=BUILD_ID)
     await replayer.replay_workflow(await run.fetch_history())
 
 

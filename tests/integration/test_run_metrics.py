@@ -25,7 +25,7 @@ from tests.fakes.collector import Collector, own_provider
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import model_world
 from tests.integration.conftest import Server, running_workers
-from tests.integration.runs import QUESTION, start
+from tests.integration.runs import BUILD_ID, QUESTION, start
 from workers.settings.loading import Settings
 from workers.settings.sections import TracingSettings
 from workers.temporal import DATA_CONVERTER
@@ -82,7 +82,7 @@ class Mistaken:
 
 async def fail_a_task(client: Client) -> None:
     """Have a workflow task fail as one of a run does whose code has a mistake."""
-    async with Worker(client, task_queue="mistaken", workflows=[Mistaken]):
+    async with Worker(client, task_queue="mistaken", workflows=[Mistaken], build_id=BUILD_ID):
         handle = await client.start_workflow(Mistaken.run, id="mistaken", task_queue="mistaken")
         async for event in handle.fetch_history_events(wait_new_event=True):
             if event.HasField("workflow_task_failed_event_attributes"):

@@ -14,6 +14,7 @@ from temporalio.workflow import NondeterminismError
 
 from tests.fakes.collector import Collector, own_provider
 from tests.fakes.failing_strategy import failing_strategy
+from tests.integration.runs import BUILD_ID
 from tests.toy.party import party_declared
 from workers.pools import DEADLOCK_SECONDS, workflow_runner
 from workers.settings.loading import Settings
@@ -41,7 +42,9 @@ class PatientWorker(_replayer._WorkflowWorker):
 
 async def replay(document: dict[str, Any], plugins: Sequence[Plugin] = ()) -> None:
     runner = workflow_runner()
-    replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=DATA_CONVERTER, plugins=plugins)
+    replayer = Replayer(
+        workflows=WORKFLOWS, workflow_runner=runner, data_converter=DATA_CONVERTER, plugins=plugins, build_id=BUILD_ID
+    )
     with failing_strategy(), party_declared(), patch.object(_replayer, "_WorkflowWorker", PatientWorker):
         history = WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))
         await replayer.replay_workflow(history)
