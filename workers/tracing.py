@@ -21,7 +21,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
 from temporalio import activity, workflow
-from temporalio.exceptions import ApplicationError, FailureError
+from temporalio.exceptions import ApplicationError
 from temporalio.plugin import SimplePlugin
 from temporalio.worker import (
     ActivityInboundInterceptor,
@@ -269,8 +269,8 @@ class HasPhase(Protocol):
 class RunSpans(WorkflowInboundInterceptor):
     """A span for a workflow, and one for each of its phases, from its first call until the next phase.
 
-    They are ended by hand, because a workflow that leaves the memory of its worker is cancelled in the middle of its
-    code, and its spans go on in the worker that has it next.
+    A workflow that leaves the memory of its worker is cancelled in the middle of its code: the SDK counts that as a
+    replay, in which its plug-in ends no span, and the worker that has it next sends them.
     """
 
     def __init__(self, next: WorkflowInboundInterceptor) -> None:  # noqa: A002
@@ -297,15 +297,15 @@ class RunSpans(WorkflowInboundInterceptor):
         )
         try:
             result = await super().execute_workflow(input)
-        except asyncio.CancelledError:
-            if workflow.cancellation_reason() is not None:  # None: it leaves the memory of its worker
-                self._end("CancelledError")
-            raise
         except workflow.ContinueAsNewError:
             self._end()
             raise
-        except FailureError as error:
-            self._end(_error_name(error))
+        except asyncio.CancelledError:
+            self._end("CancelledError")
+            raise
+        except Exception as error:
+            if workflow.is_failure_exception(error):  # any other fails the task alone, which is tried again
+                self._end(_error_name(error))
             raise
         self._end()
         return result
