@@ -432,12 +432,20 @@ async def changed_state(
         known = json_digest(before)
         if known == change.digest:
             return await notebooks.with_entry_texts(before)
+        if change.in_flight is not None and known == change.in_flight.base:
+            before = _applied(before, change.in_flight, other_session)
+            known = change.in_flight.digest
         if known != change.base:
             raise other_session
+    return await notebooks.with_entry_texts(_applied(before, change, other_session))
+
+
+def _applied(before: dict[str, Any], change: messages.StateChange, unlike: ApplicationError) -> dict[str, Any]:
+    """Return the state after a change. Raises `unlike` if it is not the announced one."""
     after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
     if json_digest(after) != change.digest:
-        raise other_session
-    return await notebooks.with_entry_texts(after)
+        raise unlike
+    return after
 
 
 def spent_before(parsed: ResearchRequest, state: ResearchState) -> float:

@@ -188,6 +188,9 @@ class AgentRequest(CompactModel):
     call_sizes: dict[str, CallSizes] = {}
     """The sizes of the run's calls by role so far."""
     packed_ledger: str = ""
+    run_entry: str = ""
+    """Hash of the resolution of who starts the agent. Pages that its first searches find are read by it, since what it
+    says of searching and reading is the agent's, too; empty: the agent stores its own before it searches."""
 
     def ledger(self) -> Ledger:
         """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""

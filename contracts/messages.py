@@ -245,6 +245,8 @@ class StateChange(CompactModel):
     """Digest of the resulting state."""
     packed: str
     """The change as compressed JSON in base64."""
+    in_flight: "StateChange | None" = None
+    """The change that leads to `base` and may not be stored yet, because the call that stores it has not ended."""
 
 
 class SaveRequest(RunRequest):

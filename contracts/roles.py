@@ -4,7 +4,9 @@ A role's *input* comes from the workflow, its *answer* from an engine, parsed le
 workflow gets the answer, or its *result* if quotes and citations are first grounded in stored text.
 """
 
+import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from pydantic import Field
@@ -166,6 +168,12 @@ class RoleAnswer(CompactModel):
         """
         del request, notes
         return self
+
+
+@cache
+def answer_schema(answer: type[RoleAnswer]) -> str:
+    """Return the JSON schema of an answer as JSON; working it out takes milliseconds, so it is done once."""
+    return json.dumps(answer.model_json_schema())
 
 
 class BriefedInput(RoleInput):

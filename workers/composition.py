@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from temporalio.api.common.v1 import WorkflowExecution
@@ -22,16 +22,20 @@ from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.updates import LiveReportActivities
+from activities.roles.prompt_rendering import prompt_of
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.messages import QueueTurn
 from contracts.names import POOLS, SERVER_PREFIX, TURN
+from contracts.roles import RoleSpec
+from contracts.strategies import declared_roles
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError, Unavailable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import ContentStore, Engine, SearchProvider, SharedStore
 from providers.isolation.pool import SubprocessPool
+from providers.models.answers import schema_text
 from providers.models.chat import Chat, ChatApi, ChatOptions, SettingNames, UndeterminedChat
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
@@ -71,6 +75,11 @@ Activity = Callable[..., Any]
 
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests against them."""
+
+PREPARED_AFTER_SECONDS: Final = 1.0
+"""From the start of a worker until roles are prepared: a run that waits for a worker comes first."""
+PREPARING_PAUSE_SECONDS: Final = 0.02
+"""Between two roles, for calls of runs."""
 
 logger = structlog.get_logger(__name__)
 
@@ -187,6 +196,7 @@ async def _models(stores: _Stores) -> list[Activity]:
     if stores.settings.model_configured:
         model = create_language_model(stores.settings, stores.limiter)
         engines[EngineKind.MODEL] = SummarizingEngine(model, stores.shared.cache)
+        await stores.stack.enter_async_context(_in_background(prepare_roles))
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
     charge = None if stores.budget is None else stores.budget.charge
@@ -194,6 +204,24 @@ async def _models(stores: _Stores) -> list[Activity]:
     return RoleActivities(
         engines, stores.files.content, journal, stores.files.notebooks, stores.files.archive
     ).register()
+
+
+async def prepare_roles() -> None:
+    """Load what the first call of each role of the product needs, one role after the other, in a thread.
+
+    Else a run waits for it, 10 to 20 ms before the first call of each role in a process.
+    """
+    await asyncio.sleep(PREPARED_AFTER_SECONDS)
+    for role in declared_roles():
+        if role.module is None:  # a prompt of a package may be faulty, which ends its calls and no worker
+            await asyncio.to_thread(_prepare_role, role)
+            await asyncio.sleep(PREPARING_PAUSE_SECONDS)
+
+
+def _prepare_role(role: RoleSpec[Any, Any]) -> None:
+    prompt_of(role)
+    if not role.plain_text:
+        schema_text(role.answer)
 
 
 async def _search(stores: _Stores) -> list[Activity]:

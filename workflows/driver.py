@@ -46,11 +46,10 @@ class Driver:
             run.inbox.closing = True
             self._gate.end()
             run.clock.cancel_alarm()
-            # No save of an older state may follow the last one.
-            await run.checkpoints.settle()
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline == "abort":
                 run.state.work.status = RunStatus.TIMED_OUT
                 run.note_end(Outcome.TIMED_OUT, "timed out; the session is kept")
+                await run.checkpoints.settle()  # no save of an older state may follow
                 await run.checkpoints.save(closed=True)
                 return Outcome.TIMED_OUT
             state = run.state
@@ -59,6 +58,7 @@ class Driver:
                 state.work.result = result
                 state.work.status = RunStatus(result.outcome.value)
                 run.note_end(result.outcome, f"{result.outcome.value}: {reason.text}")
+                await run.checkpoints.settle()
                 await run.checkpoints.save(closed=True)
                 return result.outcome
             return await close(run, reason, self._strategy.write_early)

@@ -1,6 +1,7 @@
 """The child workflow `research-agent`: one agent, from its task to its findings."""
 
 import asyncio
+from functools import partial
 from typing import cast
 
 from temporalio import workflow
@@ -20,7 +21,7 @@ from workflows.rules.endings import stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import call_options, defects_of, is_cancelled, reason_of
 from workflows.run.context import Hooks
-from workflows.run.host import Host, invalid_request, log_defect, parse_argument
+from workflows.run.host import Host, beside, invalid_request, log_defect, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import ScopedStrategy, load_strategy
@@ -87,19 +88,13 @@ class AgentDriver:
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
     async def _conduct(self) -> TaskResult:
-        now = self._host.now().timestamp()
-        name = f"{self._request.task.id}/prepare"
-        remaining = max(0.0, self._request.deadline_at - now)
-        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent", remaining)
-        request = PrepareAgentRequest(resolved=self._request.resolved)
-        entry = await self._host.execute(activities.PREPARE_AGENT, request, options)
-        self.state = scoped_state(self._request, entry, now)
+        self.state = scoped_state(self._request, self._host.now().timestamp())
         run = ResearchRun(self.state, Inbox(), self._host, self._hooks)
         self._strategy = strategy = cast("ScopedStrategy", load_strategy(self._request.task.strategy))
         run.clock.set_alarm()
         driver = Driver(run, strategy, stored=True)
         try:
-            reason = await driver.work()
+            reason = await self._work(run, driver)
         finally:
             run.clock.cancel_alarm()
         run.inbox.closing = True
@@ -108,6 +103,22 @@ class AgentDriver:
         summary, problem = await self._conclude(run, strategy, reason)
         run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
         return self.result(reason, summary, problem)
+
+    async def _work(self, run: ResearchRun, driver: Driver) -> StopReason:
+        """Work on the task, and store beside the first searches what model calls refer to."""
+        if self._request.run_entry:
+            run.is_prepared = False
+            return await beside(self._host, driver.work, partial(self._prepare, run))
+        await self._prepare(run)
+        return await driver.work()
+
+    async def _prepare(self, run: ResearchRun) -> None:
+        """Store the agent's resolution. Raises `ActivityError`."""
+        name = f"{self._request.task.id}/prepare"
+        remaining = max(0.0, self._request.deadline_at - self._host.now().timestamp())
+        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent", remaining)
+        request = PrepareAgentRequest(resolved=self._request.resolved)
+        run.take_resolution(await self._host.execute(activities.PREPARE_AGENT, request, options))
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Return its summary, made within the reserved time, and the reason for an incomplete result."""

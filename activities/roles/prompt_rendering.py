@@ -36,7 +36,15 @@ from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage, ShownSec
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
-from contracts.roles import LEAST_PRIORITY, AnalyzeInput, RoleAnswer, RoleInput, RoleSpec, SourceExtract
+from contracts.roles import (
+    LEAST_PRIORITY,
+    AnalyzeInput,
+    RoleAnswer,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    answer_schema,
+)
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
@@ -111,7 +119,7 @@ def system_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
 @lru_cache(maxsize=128)
 def _required_fields(answer: type[RoleAnswer]) -> frozenset[str]:
     """Return the names of fields without which no answer of this type is valid, at any depth."""
-    schema = answer.model_json_schema()
+    schema = json.loads(answer_schema(answer))
     return frozenset(name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("required", ()))
 
 

@@ -16,7 +16,7 @@ from pydantic_core import from_json, to_jsonable_python
 
 from contracts.lenient import problem_lines
 from contracts.outcome import Usage
-from contracts.roles import RoleAnswer, RoleSpec
+from contracts.roles import RoleAnswer, RoleSpec, answer_schema
 from contracts.tool_turns import THINKING, ToolTurnInput, TurnAnswer, offered_tools
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
@@ -131,7 +131,7 @@ def schema_text(answer: type[RoleAnswer], left_out: tuple[str, ...] = ()) -> str
 
     A field without which no answer is valid is always asked for.
     """
-    schema = answer.model_json_schema()
+    schema = json.loads(answer_schema(answer))
     for part in (schema, *schema.get("$defs", {}).values()):
         for name in set(left_out) - set(part.get("required", ())):
             part.get("properties", {}).pop(name, None)

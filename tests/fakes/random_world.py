@@ -227,9 +227,12 @@ class KeptSession:
 
     def changed(self, change: StateChange) -> dict[str, Any]:
         """The stored state with a change. Raises as `activities.records.changed_state`."""
-        if change.base and change.base != json_digest(self.stored):
+        before = self.stored if change.base else {}
+        if change.in_flight is not None and change.in_flight.base == json_digest(before):
+            before = apply_change(before, unpack_json(change.in_flight.packed))
+        if change.base and change.base != json_digest(before):
             raise ApplicationError("another session", type=failures.SESSION_CHANGED, non_retryable=True)
-        after: dict[str, Any] = apply_change(self.stored if change.base else {}, unpack_json(change.packed))
+        after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
         assert json_digest(after) == change.digest
         return after
 

@@ -99,6 +99,8 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         run.note("status", text, level="warning", ends=reason.value)
         await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)
+    # No save of an older state may follow the last one, and the report tells of one that failed.
+    await run.checkpoints.settle()
     ending, rendered = await _render(run, reason, writer)
     ending = _take_report(run, ending, rendered)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS

@@ -98,6 +98,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         lost_providers=state.work.lost_providers,
         call_sizes=state.accounts.call_sizes,
         packed_ledger=packed_ledger,
+        run_entry=state.work.resolved_entry,
     )
 
 
@@ -167,12 +168,12 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
     )
 
 
-def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> ResearchState:
+def scoped_state(request: AgentRequest, now: float) -> ResearchState:
     """Return an agent's initial state at `now` (seconds since the epoch). Raises ValueError for invalid requests."""
-    state = ResearchState(
+    return ResearchState(
         work=WorkState(
             resolved=request.resolved,
-            resolved_entry=resolved_entry,
+            resolved_entry=request.run_entry,
             status=RunStatus.RUNNING,
             task=request.task,
             lost_providers=dict(request.lost_providers),
@@ -182,8 +183,6 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
         accounts=AccountsState(call_sizes=dict(request.call_sizes)),
         clock=ClockState(started_at=request.started_at, clock_started_at=now, deadline_at=request.deadline_at),
     )
-    state.evidence.note_entry(resolved_entry)
-    return state
 
 
 def divide_shares(left: AgentShare, number: int) -> list[AgentShare]:

@@ -47,6 +47,8 @@ class Checkpoints:
         """`stored` is the state snapshot that the session store already has."""
         self._run = run
         self._stored = None if stored is None else _Snapshot(stored)
+        self._saving: tuple[_Snapshot, _Snapshot] | None = None
+        """What the store had before the save in flight, and what that writes; None if none is, or it writes all."""
         self._task: asyncio.Task[None] | None = None
         self._is_due = False
         self._asked_at = run.host.now()
@@ -96,24 +98,36 @@ class Checkpoints:
 
         stored = self._stored
         self._stored = None  # unknown until the save has ended
+        self._saving = None if stored is None else (stored, snapshot)
         try:
             await self._send(send, snapshot, stored)
         except ActivityError as error:
             if not is_cancelled(error):
                 self._stored = stored
             raise
+        finally:
+            self._saving = None
         self._stored = snapshot
 
     async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
-        """Call an activity that works on the latest state, saved or not. Raises `ActivityError`."""
-        return await self._send(send, _Snapshot(self._run.state.snapshot()), self._stored)
+        """Call an activity that works on the latest state, saved or not, also beside a save. Raises `ActivityError`."""
+        snapshot = _Snapshot(self._run.state.snapshot())
+        if self._saving is None:
+            return await self._send(send, snapshot, self._stored)
+        stored, newer = self._saving
+        return await self._send(send, snapshot, newer, _change(stored, newer))
 
     async def _send(
-        self, send: Callable[[StateChange], Awaitable[T]], snapshot: _Snapshot, stored: _Snapshot | None
+        self,
+        send: Callable[[StateChange], Awaitable[T]],
+        snapshot: _Snapshot,
+        stored: _Snapshot | None,
+        in_flight: StateChange | None = None,
     ) -> T:
+        """Send the change from what is stored, or will be once `in_flight` is; else the whole state."""
         if stored is not None:
             try:
-                return await send(_change(stored, snapshot))
+                return await send(_change(stored, snapshot).with_fields(in_flight=in_flight))
             except ActivityError as error:
                 if not isinstance(error.cause, ApplicationError) or error.cause.type != failures.SESSION_CHANGED:
                     raise

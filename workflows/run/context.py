@@ -52,6 +52,8 @@ class RunContext:
         self.host = host
         self.clock = Clock(state, inbox, host)
         self.hooks = hooks or Hooks()
+        self.is_prepared = True
+        """False until the resolution is stored to which model calls refer; searches and pages do not wait for it."""
 
     @property
     def resolved(self) -> ResolvedResearch:
@@ -62,6 +64,12 @@ class RunContext:
     def is_permitted(self) -> bool:
         """Return true if searches and reads may leave this machine: no approval is needed, or it was given."""
         return not self.state.needs_approval
+
+    def take_resolution(self, entry: str) -> None:
+        """Let model calls refer to the stored resolution of this hash."""
+        self.state.work.resolved_entry = entry
+        self.state.evidence.note_entry(entry)
+        self.is_prepared = True
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:

@@ -373,6 +373,8 @@ class ResearchRun(RunContext):
 
     async def _execute(self, role: RoleSpec[Request, Result], request: Request) -> Result:
         """Schedule the activity within the time left now, which is less if the call waited for budget."""
+        if not self.is_prepared:
+            await self.within_limits(self.host.wait_until(lambda: self.is_prepared))
         summary = call_summary(role, request)
         remaining = self.clock.remaining_work_seconds()
         attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS

@@ -396,6 +396,36 @@ async def test_a_change_is_made_once(records: Records) -> None:
         assert (failure.type, failure.non_retryable) == (failures.SESSION_CHANGED, True)
 
 
+async def test_a_change_that_follows_one_in_flight_fits_before_and_after_that_is_stored(records: Records) -> None:
+    """Either is the newest state; where the store has a third one, or the change in flight leads elsewhere, it is refused
+    by type.
+    """
+    first, second, third = ({"schema_version": SCHEMA_VERSION, "iteration": number} for number in (1, 2, 3))
+
+    def step(old: dict[str, Any], new: dict[str, Any], **fields: Any) -> StateChange:
+        base = json_digest(old) if old else ""
+        return StateChange(base=base, digest=json_digest(new), packed=pack_json(change_between(old, new)), **fields)
+
+    async def save(change: StateChange) -> None:
+        await records.call("save_session", SaveRequest(research_id="r-1", change=change))
+
+    async def stored() -> int:
+        return int(json.loads(await records.world.sessions.load("r-1") or "")["iteration"])
+
+    saving = step(first, second)
+    newest = step(second, third, in_flight=saving)
+    for earlier in ([], [saving]):
+        for change in [step({}, first), *earlier, newest]:
+            await save(change)
+        assert await stored() == 3
+    await save(step({}, first))
+    elsewhere = saving.model_copy(update={"packed": pack_json(change_between(first, third))})
+    for wrong in (step(second, third), newest.with_fields(in_flight=elsewhere), newest.with_fields(in_flight=newest)):
+        failure = await records.failure("save_session", SaveRequest(research_id="r-1", change=wrong))
+        assert failure.type == failures.SESSION_CHANGED
+    assert await stored() == 1
+
+
 # --- turns in the queue -----------------------------------------------------------------------------------------------
 class Queue:
     """Gives the same place to everybody."""

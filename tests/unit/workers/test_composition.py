@@ -1,19 +1,24 @@
 """From the configuration to what the pools run, and to what all workers share."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from activities.roles.prompt_rendering import load_prompt, prompt_of
 from contracts.names import POOLS
 from contracts.request import Depth
+from contracts.roles import PLANNER
 from contracts.strategies import declared_roles
+from providers.models.answers import schema_text
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.paid_calls import CallLease, CallStore
 from tests.fakes.shared_stores import MemorySharedStore, away
 from tests.fakes.world import ACTIVITIES
-from workers.composition import compose, configuration_of
+from workers import composition
+from workers.composition import compose, configuration_of, prepare_roles
 from workers.settings.loading import Settings
 from workers.settings.sections import UNVERSIONED, FileSettings, WorkersSettings
 from workers.shared_state import ROOM_FILE, SHARED_FILE, SPOOL_FOLDER, SharedState, open_shared_state
@@ -36,6 +41,24 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
     assert sorted(names) == sorted(expected)
     assert {"workflows", *contents.activities} == set(POOLS)
     assert contents.workflows
+
+
+async def test_roles_are_prepared_before_their_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker loads the prompt and the schema of every role of the product; a faulty prompt of a package stays out."""
+    monkeypatch.setattr(composition, "PREPARED_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(composition, "PREPARING_PAUSE_SECONDS", 0.0)
+    strange = replace(PLANNER, name="strange", module="json.decoder")
+    monkeypatch.setattr(composition, "declared_roles", lambda: [strange, *declared_roles()])
+    load_prompt.cache_clear()
+    schema_text.cache_clear()
+    await prepare_roles()
+    loaded, schemas = load_prompt.cache_info(), schema_text.cache_info()
+    for role in declared_roles():
+        prompt_of(role)
+        if not role.plain_text:
+            schema_text(role.answer)
+    assert load_prompt.cache_info().misses == loaded.misses >= len(declared_roles())
+    assert schema_text.cache_info().misses == schemas.misses > 0
 
 
 def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Checkpoints after every unit, as changes of what is stored, and where a stored run continues."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import activities, failures
-from contracts.messages import SaveRequest
+from contracts.messages import SaveRequest, StateChange
 from contracts.outcome import Ending, Pause
 from contracts.state import ResearchState, Unit
 from contracts.vocabulary import Action, Completeness, NodeStatus, Outcome, Phase, RunStatus, StopReason
@@ -98,6 +99,38 @@ async def test_a_save_that_fails_is_reported_and_the_next_one_is_complete() -> N
     broken = False
     await run.checkpoints.save()
     assert session.stored["degraded"] == [UNSAVED.data()]
+
+
+async def test_a_call_beside_a_save_is_sent_what_changed() -> None:
+    """What the save in flight writes comes along, so the newest state follows from the store before and after it."""
+    session = KeptSession()
+    may_save = asyncio.Event()
+
+    async def save(request: SaveRequest) -> None:
+        await may_save.wait()
+        await session.save_session(request)
+
+    async def newest(change: StateChange) -> StateChange:
+        return change
+
+    run = run_over(save)
+    run.state.work.iteration = 2
+    may_save.set()
+    await run.checkpoints.save()
+    may_save.clear()
+    run.state.work.iteration = 3
+    run.checkpoints.save_in_background()
+    await asyncio.sleep(0)
+    run.state.work.iteration = 4
+    change = await run.checkpoints.with_newest_state(newest)
+    assert change.base
+    assert len(change.packed) < 0.2 * len(run.state.pack())
+    assert (session.stored["iteration"], session.changed(change)["iteration"]) == (2, 4)
+    may_save.set()
+    await run.checkpoints.settle()
+    assert (session.stored["iteration"], session.changed(change)["iteration"]) == (3, 4)
+    again = await run.checkpoints.with_newest_state(newest)
+    assert again.in_flight is None
 
 
 ENDING = Ending(

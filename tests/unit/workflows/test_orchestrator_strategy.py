@@ -627,6 +627,33 @@ async def test_an_agent_that_cannot_start_is_reported_and_the_others_count(
     assert found == [True, False, True]
 
 
+async def test_an_agent_searches_while_its_resolution_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first searches wait for nothing, and no model is called for it before its own resolution is stored."""
+    work = plays([("research_agent", {"task": TASKS[0], "searches": ["kiln firing"]})], REPORT)
+    works(monkeypatch, "orchestrator", work)
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        prepare = trial.host.implementations["prepare_agent"]
+        searched = list[str]()
+        asked = list[str]()
+
+        async def store_late(argument: Any) -> Any:
+            for _ in range(200):
+                await asyncio.sleep(0.001)
+            searched.extend(name for name, _ in trial.host.calls if name == "search")
+            asked.extend(request.role for request in trial.api.requests)
+            return await prepare(argument)
+
+        trial.host.implementations["prepare_agent"] = store_late
+        await trial.conduct()
+    assert searched
+    assert "agent" not in asked
+    assert requests_of(trial.api, "agent")
+    assert trial.state.work.agents[0].result is not None
+    assert trial.state.work.agents[0].result.finding_ids
+
+
 # --- time ------------------------------------------------------------------------------------------------------------
 GRACE = 10.0
 LIMITS = {"deadline_seconds": 60, "agent_seconds": 12, "agent_wait_seconds": 30}
