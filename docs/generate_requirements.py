@@ -13,6 +13,7 @@ import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -81,11 +82,12 @@ def codes_of(named: str) -> Iterator[str]:
             yield item
 
 
-def test_functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+@cache
+def test_functions(path: Path) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
     """Each test of a file, in the order in which they stand."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-            yield node
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    functions = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return tuple(node for node in functions if node.name.startswith("test_"))
 
 
 def tests_by_code() -> dict[str, list[str]]:

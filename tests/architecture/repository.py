@@ -52,6 +52,12 @@ def syntax(path: Path) -> ast.Module:
         return ast.parse(text)
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a file: a dozen tests look at all of them, and walking takes as long as parsing."""
+    return tuple(ast.walk(syntax(path)))
+
+
 def load_script(path: Path) -> ModuleType:
     """A script that is in no package, as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -64,7 +70,7 @@ def load_script(path: Path) -> ModuleType:
 
 def imported_modules(path: Path) -> Iterator[str]:
     """Full names of everything that a file imports, wherever the import stands; `from a import b` is `a.b`."""
-    for node in ast.walk(syntax(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contracts.evidence import Finding
-from tests.architecture.repository import PACKAGES, ROOT, python_files, relative, syntax
+from tests.architecture.repository import PACKAGES, ROOT, nodes, python_files, relative
 
 BY_NAMES_OF_FIELDS = {
     "activities/preparation.py": 2,
@@ -37,7 +37,7 @@ def test_no_field_is_changed_by_a_name_in_a_string() -> None:
     """`with_fields` and methods of the models change values; `model_copy(update=…)` is unchecked."""
     found: dict[str, int] = {}
     for path in python_files(*PACKAGES):
-        for node in ast.walk(syntax(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "model_copy":
                 is_update = any(keyword.arg == "update" for keyword in node.keywords)
                 found[relative(path)] = found.get(relative(path), 0) + is_update

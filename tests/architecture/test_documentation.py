@@ -18,7 +18,7 @@ from contracts import names
 from contracts.parse_request import parse_request
 from contracts.strategies import ENTRY_POINTS
 from contracts.tokens import TokenSettings
-from tests.architecture.repository import PACKAGES, ROOT, load_script, python_files, relative, tracked_files
+from tests.architecture.repository import PACKAGES, ROOT, load_script, nodes, python_files, relative, tracked_files
 from tests.toy.roles import TOY
 from workers.settings.sections import FileSettings
 
@@ -174,7 +174,7 @@ KNOWN = options_of(ROOT_COMMAND).union(OF_OTHERS, *COMMANDS.values())
 def texts_of_code() -> Iterator[tuple[str, str]]:
     """Every text of the product's code, docstrings too, with its place."""
     for path in python_files(*PACKAGES):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
 

@@ -19,6 +19,7 @@ from tests.architecture.repository import (
     ROOT,
     found_in,
     imported_modules,
+    nodes,
     python_files,
     relative,
     syntax,
@@ -126,7 +127,7 @@ DRAWN_OR_FIXED = {"LICENSE", "requirements.lock"}
 
 
 def silent_tests(path: Path) -> list[str]:
-    functions = [node for node in ast.walk(syntax(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in nodes(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     return [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
 
 
@@ -166,7 +167,7 @@ def test_each_sentence_is_made_with_its_values() -> None:
     """A call of `Message` names a sentence and gives all of its values, and no sentence is without use."""
     named = {f"stop_{reason.value}" for reason in StopReason}
     for path in python_files(*PACKAGES):
-        for node in ast.walk(syntax(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and path.name != "sentences.py":
                 named.add(node.value)
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or not node.args:

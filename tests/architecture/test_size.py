@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.architecture.repository import PACKAGES, ROOT, python_files, relative, syntax
+from tests.architecture.repository import PACKAGES, ROOT, nodes, python_files, relative
 
 LONGEST_FILE = 700
 MOST_TESTS = 0.9
@@ -45,7 +45,7 @@ def importers() -> dict[str, set[str]]:
     names = {relative(path)[:-3].replace("/", "."): path for path in python_files(*PACKAGES)}
     found: dict[str, set[str]] = defaultdict(set)
     for name, path in names.items():
-        for node in ast.walk(syntax(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for target in {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)} & names.keys():
                     found[target].add(name)
@@ -65,8 +65,8 @@ def test_small_modules_have_more_than_one_reader() -> None:
 
 def docstrings() -> list[str]:
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = (node for path in python_files(*PACKAGES) for node in ast.walk(syntax(path)) if isinstance(node, kinds))
-    return [text for node in nodes if (text := ast.get_docstring(node))]
+    found = (node for path in python_files(*PACKAGES) for node in nodes(path) if isinstance(node, kinds))
+    return [text for node in found if (text := ast.get_docstring(node))]
 
 
 def test_docstrings_are_plain_english() -> None:
@@ -89,7 +89,7 @@ def test_names_of_tests_are_plain_english() -> None:
     names = [
         node.name
         for path in python_files("tests")
-        for node in ast.walk(syntax(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
     ]
     assert [name for name in names if not OLD_WORDS.isdisjoint(name.split("_"))] == []
