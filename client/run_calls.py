@@ -6,9 +6,11 @@ from collections.abc import AsyncIterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, RPCError, RPCStatusCode
+from temporalio.converter import PayloadCodec
 
 from contracts.names import POOLS
 
@@ -62,7 +64,8 @@ async def read_run(client: Client, research_id: str) -> list[Call]:
 
     An agent or an earlier part whose history the server no longer has is passed over. Raises `RPCError`.
     """
-    first = await read_calls(client.get_workflow_handle(research_id).fetch_history_events(), research_id)
+    codec = client.data_converter.payload_codec
+    first = await read_calls(client.get_workflow_handle(research_id).fetch_history_events(), research_id, codec)
     calls = list(first.calls)
     waiting = first.others
     seen = set(waiting)
@@ -79,15 +82,17 @@ async def read_run(client: Client, research_id: str) -> list[Call]:
 async def _read_other(client: Client, workflow_id: str, run_id: str) -> CallsRead:
     try:
         handle = client.get_workflow_handle(workflow_id, run_id=run_id)
-        return await read_calls(handle.fetch_history_events(), workflow_id)
+        return await read_calls(handle.fetch_history_events(), workflow_id, client.data_converter.payload_codec)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return CallsRead([], [])
         raise
 
 
-async def read_calls(events: AsyncIterable[HistoryEvent], workflow_id: str) -> CallsRead:
-    """Return what the history of a workflow says of calls."""
+async def read_calls(
+    events: AsyncIterable[HistoryEvent], workflow_id: str, codec: PayloadCodec | None = None
+) -> CallsRead:
+    """Return what the history of a workflow says of calls; `codec` decodes its payloads."""
     calls: dict[int, Call] = {}
     others: list[Execution] = []
     async for event in events:
@@ -101,7 +106,7 @@ async def read_calls(events: AsyncIterable[HistoryEvent], workflow_id: str) -> C
         elif event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             scheduled = event.activity_task_scheduled_event_attributes
             queue = scheduled.task_queue.name
-            summary = _text(event.user_metadata.summary.data)
+            summary = _text(await _data(event.user_metadata.summary, codec))
             calls[event.event_id] = Call(
                 scheduled.activity_type.name, summary, POOL_NAMES.get(queue, queue), scheduled=seconds
             )
@@ -111,7 +116,9 @@ async def read_calls(events: AsyncIterable[HistoryEvent], workflow_id: str) -> C
         elif event.event_type in ENDED:
             details = getattr(event, ENDED[event.event_type])
             completed = event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
-            cost = _cost(details.result.payloads[0].data) if completed and details.result.payloads else 0.0
+            cost = 0.0
+            if completed and details.result.payloads:
+                cost = _cost(await _data(details.result.payloads[0], codec))
             _change(calls, details.scheduled_event_id, ended=seconds, failed=not completed, cost_usd=cost)
     return CallsRead(list(calls.values()), others)
 
@@ -119,6 +126,13 @@ async def read_calls(events: AsyncIterable[HistoryEvent], workflow_id: str) -> C
 def _change(calls: dict[int, Call], number: int, **changes: Any) -> None:
     if number in calls:
         calls[number] = replace(calls[number], **changes)
+
+
+async def _data(payload: Payload, codec: PayloadCodec | None) -> bytes:
+    """Return the data of a payload; empty for none."""
+    if codec is not None and payload.data:
+        (payload,) = await codec.decode([payload])
+    return payload.data
 
 
 def _text(data: bytes) -> str:

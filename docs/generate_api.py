@@ -86,7 +86,8 @@ and in the current details of the run.
 `ResearchHandle` (`client/handle.py`) needs the contracts, `temporalio` and `rich`. `follow()` yields events until the
 run ends, `result()` always returns a `ResearchResult`, `document(name)` a whole stored document through the server:
 `report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a text of a live
-report.
+report. Where texts are [encrypted](operations.md#encryption), connect with
+`data_converter=durable_research.data_converter()`, which has the keys of the configuration.
 
 ```python
 {typed}```

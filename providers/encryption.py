@@ -8,11 +8,11 @@ as the key is there. A derived key seals at most `MAX_MESSAGES`, the bound for r
 
 import os
 import re
+import threading
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
-import structlog
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -29,8 +29,6 @@ TAG_BYTES: Final = 16
 MAX_MESSAGES: Final = 2**32
 KNOWN_SALTS: Final = 1_000  # derived keys in memory
 HIDDEN: Final = re.compile("[0-9a-f]{96}")
-
-log = structlog.get_logger()
 
 
 class Keyring:
@@ -50,6 +48,7 @@ class Keyring:
         self._name_cipher = lru_cache(self._derive_name_cipher)
         self._salt = b""
         self._left = 0
+        self._lock = threading.Lock()
 
     @property
     def ids(self) -> list[str]:
@@ -67,14 +66,20 @@ class Keyring:
         """Encrypt data for one place, in which alone it can be opened."""
         if not self.current:
             return data
-        if self._left == 0:
-            self._salt = os.urandom(SALT_BYTES)
-            self._left = MAX_MESSAGES
-        self._left -= 1
-        head = MARK + bytes([len(self.current)]) + self.current.encode() + self._salt
+        salt = self._take_salt()
+        head = MARK + bytes([len(self.current)]) + self.current.encode() + salt
         nonce = os.urandom(NONCE_BYTES)
-        cipher = self._data_cipher(self.current, self._salt)
+        cipher = self._data_cipher(self.current, salt)
         return head + nonce + cipher.encrypt(nonce, data, head + place.encode("utf-8", "surrogatepass"))
+
+    def _take_salt(self) -> bytes:
+        """Return the salt for one more message; threads share it."""
+        with self._lock:
+            if self._left == 0:
+                self._salt = os.urandom(SALT_BYTES)
+                self._left = MAX_MESSAGES
+            self._left -= 1
+            return self._salt
 
     def open(self, data: bytes, place: str) -> bytes:
         """Decrypt data of a place; what was never encrypted is returned as it is.
@@ -89,6 +94,8 @@ class Keyring:
         end_of_id = len(MARK) + 1 + data[len(MARK)]
         end_of_head = end_of_id + SALT_BYTES
         key_id = data[len(MARK) + 1 : end_of_id].decode("ascii", "replace")
+        if not re.fullmatch(KEY_ID, key_id):
+            raise ContentCorrupt("an encrypted text was changed")
         self.check(key_id)
         head = data[:end_of_head]
         nonce = data[end_of_head : end_of_head + NONCE_BYTES]
@@ -102,11 +109,12 @@ class Keyring:
             ) from None
 
     def check(self, key_id: str) -> None:
-        """Raise `KeyMissing` if there is no such key; the id may come from a damaged text."""
+        """Raise `KeyMissing` if there is no key of this id."""
         if key_id not in self._keys:
-            shown = key_id if re.fullmatch(KEY_ID, key_id) else "of a malformed id"
-            log.error("encryption.key_missing", key=shown)
-            raise KeyMissing(shown)
+            import structlog  # noqa: PLC0415  every command reads the settings, and few miss a key
+
+            structlog.get_logger().error("encryption.key_missing", key=key_id)
+            raise KeyMissing(key_id)
 
     def names(self, digits: str) -> list[tuple[str, str]]:
         """Return the names that a document may have, with the id of the key of each; the first is that of a new one.

@@ -28,7 +28,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
-from providers.encryption import Keyring
+from providers.encryption import KEY_ID, Keyring
 from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, StorageFull, StoreUnavailable
 
 NO_SPACE: Final = re.compile(
@@ -201,7 +201,9 @@ class ObstoreContentStore:
     def _check_keys(self) -> None:
         """Raise `KeyMissing` if documents here have a key that this process lacks: a missing one may be among them."""
         for folder in obstore.list_with_delimiter(self._store, prefix=ENCRYPTED)["common_prefixes"]:
-            self._keyring.check(folder.rstrip("/").removeprefix(ENCRYPTED))
+            key_id = folder.rstrip("/").removeprefix(ENCRYPTED)
+            if re.fullmatch(KEY_ID, key_id):
+                self._keyring.check(key_id)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
         reference = DocumentRef(hash=digest(data), media_type=media_type, size=size)

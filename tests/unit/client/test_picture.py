@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator
 
+import pytest
 from temporalio.api.common.v1 import ActivityType, Payload, Payloads, WorkflowExecution
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history import v1 as history
@@ -11,6 +12,8 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from client.run_calls import Call, read_calls
 from client.view.picture import MAX_LANES, describe, draw, lanes
 from contracts.names import POOLS
+from providers.encryption import Keyring
+from workers.encryption import KeyringCodec
 
 CHILD = "child_workflow_execution_started_event_attributes"
 
@@ -58,7 +61,8 @@ def test_several_pictures_in_a_page_have_ids_of_their_own() -> None:
         assert f'fill="url(#waited{suffix})"' in picture
 
 
-async def test_calls_of_agents_and_of_earlier_parts_belong_to_the_run() -> None:
+@pytest.mark.parametrize("codec", [None, KeyringCodec(Keyring({"k1": bytes(32)}, "k1"))], ids=["plain", "encrypted"])
+async def test_calls_of_agents_and_of_earlier_parts_belong_to_the_run(codec: KeyringCodec | None) -> None:
     """A history names the agents that it started and the part that it continues; the calls have pool, times and cost."""
     started = history.WorkflowExecutionStartedEventAttributes(continued_execution_run_id="part-1")
     agent = history.ChildWorkflowExecutionStartedEventAttributes(
@@ -68,7 +72,11 @@ async def test_calls_of_agents_and_of_earlier_parts_belong_to_the_run() -> None:
         activity_type=ActivityType(name="plan"), task_queue=TaskQueue(name=POOLS["models"])
     )
     begun = history.ActivityTaskStartedEventAttributes(scheduled_event_id=3, attempt=2)
-    paid = Payloads(payloads=[Payload(data=b'{"account": {"usage": {"cost_usd": 0.25}}}')])
+    summary = Payload(data=b'"plan: vacuum"')
+    cost = Payload(data=b'{"account": {"usage": {"cost_usd": 0.25}}}')
+    if codec is not None:
+        summary, cost = await codec.encode([summary, cost])
+    paid = Payloads(payloads=[cost])
     completed = history.ActivityTaskCompletedEventAttributes(scheduled_event_id=3, result=paid)
     kind = EventType
     events = [
@@ -83,8 +91,10 @@ async def test_calls_of_agents_and_of_earlier_parts_belong_to_the_run() -> None:
         for number, (event_type, details) in enumerate(events, 1):
             event = history.HistoryEvent(event_id=number, event_type=event_type, **details)
             event.event_time.FromSeconds(100 + number)
+            if event_type == kind.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+                event.user_metadata.summary.CopyFrom(summary)
             yield event
 
-    read = await read_calls(listed(), "r-1")
+    read = await read_calls(listed(), "r-1", codec)
     assert read.others == [("r-1", "part-1"), ("r-1/agent", "agent-1")]
-    assert read.calls == [Call("plan", "", "models", 103, 104, 105, attempt=2, cost_usd=0.25)]
+    assert read.calls == [Call("plan", "plan: vacuum", "models", 103, 104, 105, attempt=2, cost_usd=0.25)]

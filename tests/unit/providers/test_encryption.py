@@ -108,7 +108,9 @@ def test_malformed_keys_are_refused(keys: dict[str, bytes], current: str) -> Non
 async def test_documents_and_their_names_are_encrypted(tmp_path: Path) -> None:
     """Neither a word of a page nor the hash of its text is in the store, and the address of the page is as before."""
     reference = await ObstoreContentStore(tmp_path, FIRST).put_text(TEXT)
+    before = bytes_below(tmp_path)
     await ObstoreContentStore(tmp_path, FIRST).put_text(TEXT)
+    assert bytes_below(tmp_path) == before, "what is there is not written again"
     assert reference.hash == digest(TEXT.encode())
     assert WORD.encode() not in bytes_below(tmp_path)
     (name,) = names_below(tmp_path)
@@ -279,6 +281,7 @@ async def test_a_forged_shared_value_counts_as_absent(tmp_path: Path) -> None:
     required = EncryptedSharedStore(inner, Keyring({"k1": OLD}, "k1", required=True))
     await inner.swap("plain", None, b"forged")
     assert (await required.get("plain")).value is None
+    assert not await required.swap("plain", b"forged", b"own")
     assert await required.swap("plain", None, b"own")
     await inner.swap("moved", None, (await inner.get("plain")).value)
     assert (await required.get("moved")).value is None
