@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from temporalio import client as sdk
 from temporalio.api.enums.v1 import TaskQueueType
+from temporalio.api.errordetails.v1 import QueryFailedFailure
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
@@ -267,6 +268,15 @@ class ResearchHandle:
             messages.append(error.message)
             error = error.cause
         return ": ".join(messages)
+
+    async def _query_failure(self, error: sdk.WorkflowQueryFailedError) -> str:
+        """Return the message of a failed query, which may be encrypted in the details of the server's answer."""
+        answer = error.__context__
+        for detail in answer.grpc_status.details if isinstance(answer, RPCError) else ():
+            found = QueryFailedFailure()
+            if detail.Unpack(found) and found.HasField("failure"):
+                return await self._failure_text(found.failure)
+        return error.message
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent and of its own agents, if it answers."""
@@ -565,7 +575,8 @@ class ResearchHandle:
         except sdk.WorkflowQueryFailedError as error:
             if NONDETERMINISM in error.message:
                 raise errors.RunOfOtherVersion(self.research_id) from error
-            raise errors.MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
+            reason = await self._query_failure(error)
+            raise errors.MessageRefused(f"the run could not answer `{query}`: {reason}") from error
         except UNREADABLE as error:
             raise _foreign_run(self.research_id) from error
         except RPCError as error:

@@ -311,7 +311,7 @@ class CheckedInstance(WorkflowInstance):
         return self._inner.activate(act)
 
     def get_serialization_context(self, command_info: object) -> None:
-        """Return none: only codecs use it, and the SDK compiles and runs code for it seven times per activity."""
+        """Return none: our codec needs none, and the SDK compiles and runs code for it seven times per activity."""
         del command_info
 
     def get_external_store_context(self, command_info: object) -> Any:

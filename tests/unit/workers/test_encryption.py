@@ -6,15 +6,19 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
-from temporalio.api.common.v1 import Payload
+from temporalio.api.common.v1 import GrpcStatus, Payload
+from temporalio.api.errordetails.v1 import QueryFailedFailure
 from temporalio.api.failure.v1 import Failure
+from temporalio.client import Client, RPCError, RPCStatusCode, WorkflowQueryFailedError
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
+from client.handle import ResearchClient
 from providers.encryption import Keyring
 from providers.errors import ContentCorrupt, KeyMissing, NotConfigured
-from workers.settings import keys
+from workers.settings import loading
 from workers.settings.loading import Settings, SettingsError, load_settings
+from workers.settings.sections import EncryptionSettings
 from workers.temporal import data_converter
 
 WORD = "quindlebrack"
@@ -98,11 +102,26 @@ async def test_who_lacks_a_key_can_read_which(tmp_path: Path) -> None:
     assert failure.cause.message.startswith("the encryption key k1 is missing")
 
 
+async def test_a_refused_query_is_readable(tmp_path: Path) -> None:
+    """The reason for which a run does not answer is decrypted from the details of the server's answer."""
+    converter = converter_of(tmp_path, "k1", "k1")
+    failure = Failure()
+    await converter.encode_failure(ApplicationError(WORD, type="NoSuchDocument"), failure)
+    status = GrpcStatus(code=3, message=failure.message)
+    status.details.add().Pack(QueryFailedFailure(failure=failure))
+    client = await Client.connect("127.0.0.1:1", lazy=True, data_converter=converter)
+    handle = ResearchClient(client).handle("r-1")
+    error = WorkflowQueryFailedError(failure.message)
+    error.__context__ = RPCError(failure.message, RPCStatusCode.INVALID_ARGUMENT, status.SerializeToString())
+    assert error.message == "Encoded failure"
+    assert await handle._query_failure(error) == WORD
+
+
 def test_keys_come_from_files_the_environment_and_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file is named relative to the configuration; all sources add up, and none of it is shown."""
     (tmp_path / "first.key").write_text(OLD + "\n", encoding="utf-8")
-    entry = EntryPoint("service", f"{__name__}:keys_of_a_service", keys.ENTRY_POINTS)
-    monkeypatch.setattr(keys, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
+    entry = EntryPoint("service", f"{__name__}:keys_of_a_service", loading.KEY_ENTRY_POINTS)
+    monkeypatch.setattr(loading, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
     sys.modules.setdefault(__name__, sys.modules[keys_of_a_service.__module__])
     text = '[encryption]\ncurrent = "k3"\nsource = "service"\nkeys = { k1 = "first.key" }\n'
     settings = settings_of(tmp_path, text, RESEARCH_ENCRYPTION_KEYS=f"k2={NEW}")
@@ -140,11 +159,11 @@ def test_a_bad_key_is_named_and_not_shown(tmp_path: Path, text: str, variable: s
 
 def test_a_failing_source_shows_nothing_of_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message of a key service may hold a secret: its kind is shown alone."""
-    entry = EntryPoint("service", f"{__name__}:failing_service", keys.ENTRY_POINTS)
-    monkeypatch.setattr(keys, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
+    entry = EntryPoint("service", f"{__name__}:failing_service", loading.KEY_ENTRY_POINTS)
+    monkeypatch.setattr(loading, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
     sys.modules.setdefault(__name__, sys.modules[failing_service.__module__])
     with pytest.raises(NotConfigured, match="the keys of service cannot be read: PermissionError") as caught:
-        keys.make_keyring(keys.EncryptionSettings(source="service"), {})
+        loading.make_keyring(EncryptionSettings(source="service"), {})
     assert WORD not in str(caught.value)
 
 
