@@ -90,7 +90,7 @@ async def test_no_word_is_stored_readably(tmp_path: Path, encrypted: bool) -> No
     Without encryption the words are found in each of these places, so the search is no empty one.
     """
     configuration = '[encryption]\ncurrent = "k1"\n' if encrypted else ""
-    with running_valkey(tmp_path / "valkey") as valkey:
+    with running_valkey(tmp_path) as valkey:
         async with ObjectStoreServer() as store, topology(tmp_path / "home", configuration=configuration) as made:
             (made.documents / "zorvathine.md").write_text(PAGE, encoding="utf-8")
             made.variables = {
