@@ -6,10 +6,11 @@ server is the dev server (one SQLite file, WAL, synchronous=normal), workers are
 
 import argparse
 import asyncio
+import itertools
 import statistics
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -64,6 +65,24 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """Seconds of a run besides its calls, along its longest chain; they add up to the wall less the calls."""
+
+    beginning: float
+    """From the start of the run until its first activity is scheduled."""
+    handed_out: float
+    """From the schedule of an activity until a worker starts it."""
+    around_calls: float
+    """What an activity of a model takes besides the call: prompt, journal, grounding."""
+    other_work: float
+    """Activities without a model: searches, pages, claims, saves, the report."""
+    workflow: float
+    """From the end of an activity until the next one is scheduled: the task of the workflow, and what hands it out."""
+    end: float
+    """From the end of the last activity to that of the run."""
+
+
+@dataclass(frozen=True)
 class Measured:
     """One run, as its history tells it."""
 
@@ -75,6 +94,8 @@ class Measured:
     """Model calls, tokens and US dollars of the run and its agents."""
     likely: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """The same as estimated before the run; 0 without a model."""
+    began: float = 0.0
+    """Seconds since the epoch."""
 
     def error_factors(self) -> list[float]:
         """Return by which factors the figures of the estimate are wrong; 1 is right."""
@@ -86,6 +107,19 @@ class Measured:
         local = sum(step.body for step in self.path if step.name not in MODEL_ACTIVITIES)
         return (self.wall - models - local) / len(self.path)
 
+    def beside(self, call_seconds: float) -> Beside:
+        """Return where the time besides the calls goes."""
+        first, last = self.path[0], self.path[-1]
+        pairs = itertools.pairwise(self.path)
+        return Beside(
+            beginning=first.scheduled - self.began,
+            handed_out=sum(step.started - step.scheduled for step in self.path),
+            around_calls=sum(step.body - call_seconds for step in self.path if step.name in MODEL_ACTIVITIES),
+            other_work=sum(step.body for step in self.path if step.name not in MODEL_ACTIVITIES),
+            workflow=sum(after.scheduled - before.completed for before, after in pairs),
+            end=self.began + self.wall - last.completed,
+        )
+
     def efficiency(self, call_seconds: float) -> float:
         """Model calls on the longest chain ÷ wall; the bodies of searches and reads count as overhead here."""
         return sum(step.name in MODEL_ACTIVITIES for step in self.path) * call_seconds / self.wall
@@ -95,9 +129,9 @@ async def measure(
     handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None, *, likely: Estimate | None = None
 ) -> Measured:
     """Read a closed run's history; with a client the calls of its agents, and of theirs, count as steps, too."""
-    steps, agents, events, seconds = await _steps_of(handle)
+    steps, agents, events, began, seconds = await _steps_of(handle)
     while client and agents:
-        of_agent, below, _, _ = await _steps_of(client.get_workflow_handle(agents.pop()))
+        of_agent, below, _, _, _ = await _steps_of(client.get_workflow_handle(agents.pop()))
         steps, agents = [*steps, *of_agent], [*agents, *below]
     description = await handle.describe()
     size = description.raw_description.workflow_execution_info.history_size_bytes
@@ -107,7 +141,7 @@ async def measure(
     estimated = (0.0, 0.0, 0.0)
     if likely is not None:
         estimated = (likely.likely_calls, likely.likely_tokens, likely.likely_usd or 0.0)
-    return Measured(seconds, critical_path(steps), events, size, used, estimated)
+    return Measured(seconds, critical_path(steps), events, size, used, estimated, began)
 
 
 async def estimate(client: Client, request: dict[str, Any]) -> Estimate | None:
@@ -117,8 +151,8 @@ async def estimate(client: Client, request: dict[str, Any]) -> Estimate | None:
     return resolved.estimate
 
 
-async def _steps_of(handle: WorkflowHandle[Any, Any]) -> tuple[list[Step], list[str], int, float]:
-    """Activities that were completed, ids of agents, how many events there are, and the seconds that they span."""
+async def _steps_of(handle: WorkflowHandle[Any, Any]) -> tuple[list[Step], list[str], int, float, float]:
+    """Activities that were completed, ids of agents, number of events, time of the first, seconds that they span."""
     scheduled: dict[int, tuple[str, float]] = {}
     started: dict[int, float] = {}
     steps: list[Step] = []
@@ -139,7 +173,7 @@ async def _steps_of(handle: WorkflowHandle[Any, Any]) -> tuple[list[Step], list[
         elif event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
             execution = event.child_workflow_execution_started_event_attributes.workflow_execution
             agents.append(execution.workflow_id)
-    return steps, agents, events, last - first
+    return steps, agents, events, first, last - first
 
 
 def critical_path(steps: list[Step]) -> list[Step]:
@@ -231,8 +265,9 @@ async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
 
 
 async def by_strategy(call: float) -> None:
-    """Print wall, calls in a row and efficiency of one default run of each strategy, one after the other."""
-    print("| strategy | wall s | calls in a row | calls | efficiency |\n|---|---|---|---|---|")
+    """Print wall, calls in a row, efficiency, and where the other time goes, of one default run of each strategy."""
+    parts = " | ".join(f"{field.name.replace('_', ' ')} ms" for field in fields(Beside))
+    print(f"| strategy | wall s | calls in a row | calls | efficiency | {parts} |\n|---|---|---|---|---|{'---|' * 6}")
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), call, configuration=PRICED) as made:
             await deployed(made)
@@ -244,7 +279,8 @@ async def by_strategy(call: float) -> None:
                 item = await measure(run, client)
                 in_a_row = sum(step.name in MODEL_ACTIVITIES for step in item.path)
                 row = f"{item.wall:.1f} | {in_a_row} | {item.used[0]:.0f} | {item.efficiency(call):.3f}"
-                print(f"| `{strategy.name}` | {row} |", flush=True)
+                milliseconds = " | ".join(f"{seconds * 1000:.0f}" for seconds in astuple(item.beside(call)))
+                print(f"| `{strategy.name}` | {row} | {milliseconds} |", flush=True)
 
 
 async def main() -> None:
