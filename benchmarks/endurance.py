@@ -12,8 +12,8 @@ share the work; with `--report` one prints the table alone. However a command en
 An answer is *asked again* if the endpoint delivered it more than once. Counted apart: it was on its way when a worker
 was killed and not yet in the journal (at most as many as the endpoint's book then had more answers than the journal),
 or its worker stood still for longer than the server waits (`standstill`). Exit code 1 unless no run is lost, stuck,
-failed or partial, every audit finds no difference, every approval and refresh is whole, no other answer was asked
-again, and those on their way are at most one of a thousand.
+unfinished, failed or partial, every audit finds no difference, every approval and refresh is whole, no other answer was
+asked again, and those on their way are at most one of a thousand.
 """
 
 import argparse
@@ -52,6 +52,7 @@ from benchmarks.faults import (
     draw_faults,
     find_faketime,
     paid_again,
+    until,
 )
 from benchmarks.processes import adopt_orphans, end_descendants, end_with_parent
 from client.client_errors import ClientError, NoWorker, RunClosed, ServerUnreachable
@@ -73,6 +74,10 @@ BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
 AT_ONCE: Final = 6
 """Runs that may work at once."""
+MOST_OPEN: Final = 12
+"""Open runs beyond which no further run is started: a busy machine gets fewer runs, not later ones."""
+LAST_SECONDS: Final = 90.0
+"""Seconds before the end of a piece in which a run must have gone on, lest it counts as stuck."""
 STARTING_SECONDS: Final = 480.0
 """No run or fault begins later in a piece."""
 ENDING_SECONDS: Final = 600.0
@@ -80,6 +85,7 @@ ENDING_SECONDS: Final = 600.0
 APPROVAL_SECONDS: Final = (2.0, 60.0)
 LIMITS: Final = {"deadline_seconds": 3_600, "max_iterations": 1}
 DEPTHS: Final = ("light", "light", "medium")
+NOT_ENDED: Final = ("lost", "stuck", "unfinished")
 AWAY: Final = (RPCError, ServerUnreachable, NoWorker)
 """What a client sees of a server or workers that are away."""
 MOST_ASKED_AGAIN: Final = 0.001
@@ -98,7 +104,7 @@ class Run:
     """Of its fault."""
     store: Store
     outcome: str = "stuck"
-    """`lost`, `stuck`, or an outcome."""
+    """An outcome, or `lost`, `stuck`, or `unfinished`: at work when the time of its piece was over."""
     reason: str = ""
     wall: float = 0.0
     audit: str = ""
@@ -206,23 +212,32 @@ async def suffer_all(number: int, seed: int, count: int, kinds: Sequence[str], f
         for fault in faults:
             await asyncio.sleep(fault.gap)
             await slots.acquire()
+            rest = STARTING_SECONDS - (time.monotonic() - began)
+            await until(lambda: sum(not task.done() for task in following) < MOST_OPEN, rest)
             if time.monotonic() - began > STARTING_SECONDS:
                 break
             for _ in range(1 + BURST * (fault.kind == "queue")):
                 begin(fault)
             striking.append(asyncio.create_task(strike(fault)))
         await asyncio.gather(*striking)
-        await asyncio.wait(following, timeout=ENDING_SECONDS)
+        await asyncio.wait(following, timeout=ENDING_SECONDS - LAST_SECONDS)
+        lengths = {
+            run.name: (await describe(client, run.name)).length
+            for run, task in zip(piece.runs, following, strict=True)
+            if not task.done()
+        }
+        await asyncio.wait(following, timeout=LAST_SECONDS)
         for run, task in zip(piece.runs, following, strict=True):
             if task.done() and (problem := task.exception()) is not None:
                 run.outcome, run.reason = "stuck", f"{type(problem).__name__}: {problem}"[:300]
             elif not task.done():
                 task.cancel()
-                run.reason = await describe(client, run.name)
+                shown = await describe(client, run.name)
+                run.outcome, run.reason = shown.outcome_after(lengths.get(run.name, 0)), shown.words
         piece.load = os.getloadavg()[0]
         close_books(piece, deployment)
         for run in piece.runs:
-            run.audit = await audit(deployment, run.name) if run.outcome not in ("lost", "stuck") else "no result"
+            run.audit = await audit(deployment, run.name) if run.outcome not in NOT_ENDED else ""
     piece.seconds = time.monotonic() - began
     return piece
 
@@ -290,18 +305,42 @@ async def refresh(deployment: Deployment, client: Client, name: str, number: int
     return f"{result.outcome.value} ({result.stop_reason.value}: {'; '.join(result.limitations)})"[:300]
 
 
-async def describe(client: Client, name: str) -> str:
-    """Return what is known of a run that did not end: what it waits for, by the server."""
+@dataclass(frozen=True)
+class OpenRun:
+    """What the server knows of a run that has not ended."""
+
+    words: str
+    length: int = 0
+    """Events of its history."""
+    is_lost: bool = False
+    works_elsewhere: bool = False
+    """It waits for agents of its own, or for its turn in the queue."""
+
+    def outcome_after(self, length: int) -> str:
+        """Return `lost`, `stuck`, or `unfinished` for one that went on since its history had so many events."""
+        if self.is_lost:
+            return "lost"
+        return "unfinished" if self.length != length or self.works_elsewhere else "stuck"
+
+
+async def describe(client: Client, name: str) -> OpenRun:
+    """Return what the server knows of a run."""
+    handle = client.get_workflow_handle(name)
     try:
-        shown = await client.get_workflow_handle(name).describe(rpc_timeout=timedelta(seconds=10))
+        shown = await handle.describe(rpc_timeout=timedelta(seconds=10))
     except RPCError as error:
-        return "lost" if error.status is RPCStatusCode.NOT_FOUND else error.status.name
+        return OpenRun(error.status.name, is_lost=error.status is RPCStatusCode.NOT_FOUND)
+    raw = shown.raw_description
+    is_queued = False
+    with suppress(*AWAY, ClientError):
+        is_queued = (await ResearchClient(client).handle(name).status()).status is RunStatus.QUEUED
     pending = [
         f"{call.activity_type.name} attempt {call.attempt}: {call.last_failure.message}"[:160]
-        for call in shown.raw_description.pending_activities
+        for call in raw.pending_activities
     ]
-    task = shown.raw_description.pending_workflow_task
-    return f"{shown.status.name if shown.status else ''}; task attempt {task.attempt}; {'; '.join(pending)}"[:600]
+    length = raw.workflow_execution_info.history_length
+    words = f"{length} events; attempt {raw.pending_workflow_task.attempt} of its task; {'; '.join(pending)}"[:500]
+    return OpenRun(words, length, works_elsewhere=is_queued or bool(raw.pending_children))
 
 
 async def audit(deployment: Deployment, name: str) -> str:
@@ -340,9 +379,9 @@ def made_again(kill: Kill, started: dict[str, list[float]], spells: Sequence[Spe
     for request in kill.in_flight:
         later = [at for at in started[request] if at > kill.at]
         if later:
-            until = min(later)
-            ends = [spell.over for spell in spells if spell.over > kill.at and spell.began < until]
-            found.append(round(max(0.0, until - max([kill.at, *(end for end in ends if end <= until)])), 1))
+            again = min(later)
+            ends = [spell.over for spell in spells if kill.at < spell.over <= again]
+            found.append(round(again - max([kill.at, *ends]), 1))
     return found
 
 
@@ -410,9 +449,8 @@ def problems_of(pieces: Sequence[Piece]) -> dict[str, int]:
     answered = sum(piece.answered for piece in pieces)
     again = sum(piece.asked_again + piece.on_their_way for piece in pieces)
     counts = {
-        "lost": sum(run.outcome == "lost" or run.reason == "lost" for run in runs),
-        "stuck": sum(run.outcome == "stuck" and run.reason != "lost" for run in runs),
-        "failed": sum(run.outcome not in ("lost", "stuck", *(each.value for each in _ENDED_WELL)) for run in runs),
+        **{name: sum(run.outcome == name for run in runs) for name in NOT_ENDED},
+        "failed": sum(run.outcome not in (*NOT_ENDED, *(each.value for each in _ENDED_WELL)) for run in runs),
         "partial": sum(run.outcome == Outcome.PARTIAL.value for run in runs),
         "audits that differ": sum(bool(run.audit) for run in runs),
         "approvals that are not whole": sum(run.approval not in ("", "whole") for run in runs),

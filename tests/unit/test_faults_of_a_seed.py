@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.endurance import Piece, Run, made_again, problems_of, read_pieces, record_of
+from benchmarks.endurance import OpenRun, Piece, Run, made_again, problems_of, read_pieces, record_of
 from benchmarks.faults import EVERYWHERE, OF_STORE, STRATEGIES, Kill, Spell, draw_faults, paid_again
 
 
@@ -45,14 +45,23 @@ def test_a_call_waits_from_the_kill_or_the_last_fault_after_it() -> None:
     assert made_again(kill, started, [Spell("server", 160.0, 170.0), Spell("model-503", 80.0, 90.0)]) == [50.0]
 
 
+def test_a_run_that_went_on_is_unfinished_and_no_other() -> None:
+    """One whose history has grown, or that waits for agents or for its turn, is at work; the server knows which is lost."""
+    assert OpenRun("", 10).outcome_after(9) == "unfinished"
+    assert OpenRun("", 10).outcome_after(10) == "stuck"
+    assert OpenRun("", 10, works_elsewhere=True).outcome_after(10) == "unfinished"
+    assert OpenRun("NOT_FOUND", is_lost=True).outcome_after(10) == "lost"
+
+
 def test_only_what_must_not_be_is_a_problem(tmp_path: Path) -> None:
     """A record that is written and read again counts each kind of problem, and none where all is well."""
     run = Run("r-1", "living", "worker", 5.0, "redis", outcome="completed", approval="whole", refresh="completed")
     good = Piece(0, 39, [run], {"worker": 1}, answered=2_000, on_their_way=2, stood_still=3, made_again=[17.0])
     assert problems_of([good]) == {}
     others = {
-        "lost": replace(run, outcome="stuck", reason="lost"),
-        "stuck": replace(run, outcome="stuck", reason="RUNNING"),
+        "lost": replace(run, outcome="lost"),
+        "stuck": replace(run, outcome="stuck"),
+        "unfinished": replace(run, outcome="unfinished"),
         "failed": replace(run, outcome="failed"),
         "partial": replace(run, outcome="partial"),
         "audits that differ": replace(run, audit="one difference"),
