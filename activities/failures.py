@@ -93,6 +93,8 @@ PROGRAM_ERRORS: Final = (
 """Errors of code and its arguments, as opposed to those of a disk or a network."""
 MAX_PROGRAM_ERRORS: Final = 3  # attempts that fail in this way before the call is given up
 MAX_LOSSES: Final = 3  # worker deaths after which a call is given up
+LEAVING_SECONDS: Final = 0.25
+"""Time that a heartbeat gets to leave the process, after an attempt that ended without a word."""
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end sooner. A heartbeat costs the server a sixth of a short activity."""
 BEAT_SECONDS: Final = 2.5
@@ -103,12 +105,22 @@ The answer to a heartbeat brings a cancellation.
 
 
 class AttemptHistory(CheckedModel):
-    """Earlier attempts of a call, carried to the next one by heartbeat details."""
+    """Earlier attempts of a call, carried to the next one by heartbeat details.
 
-    reported: int = 0  # attempts that reported a failure themselves, or whose worker died while a service worked
+    An attempt that sent no heartbeat is no loss: a worker that stands still, or a host that is cut off, is given
+    attempts that it never begins, one after the other, while its requests for work are open on the server.
+    """
+
+    reported: int = 0  # number of the newest attempt that reported a failure itself
     waiting: bool = False  # true while a service works on the call, and no text from outside is handled here
     usage: Usage = Usage()  # their cost without a result
-    losses: int = 0  # attempts whose worker died
+    losses: int = 0  # attempts that had begun, and whose worker died
+    begun: int = 0  # number of the attempt that sends this
+
+    @property
+    def follows_silence(self) -> bool:
+        """Whether an attempt before this one ended without a report."""
+        return self.begun - 1 > self.reported
 
 
 @asynccontextmanager
@@ -119,7 +131,8 @@ async def attempt(
 
     An unavailable service (not a store of ours) is retried for `patience` seconds after the first attempt, a
     rate-limited one for `max_wait`; None: until the call times out. A call that `handles_text` from outside is given up
-    after `MAX_LOSSES` deaths of its workers; any other is made again, since only the machine can be the cause.
+    after `MAX_LOSSES` deaths of workers that had begun it; any other is made again, since only the machine can be the
+    cause.
     """
     began = time.monotonic()
     info = activity.info()
@@ -128,6 +141,9 @@ async def attempt(
         with send_heartbeats(lambda: _to_details(history)):
             if handles_text and history.losses >= MAX_LOSSES:
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")  # noqa: TRY301
+            if handles_text and history.follows_silence:
+                activity.heartbeat(*_to_details(history))
+                await asyncio.sleep(LEAVING_SECONDS)  # a text that ends this process is known to have done so
             yield history
     except ProviderError as error:
         remaining = _seconds_left(error, began, patience, max_wait)
@@ -184,11 +200,11 @@ def _delay(error: Retryable, number: int) -> float:
 def waiting_for_service(history: AttemptHistory) -> Iterator[None]:
     """Mark the block as the work of a service: a worker that dies during it was not killed by a text.
 
-    The next heartbeat, after 2.5 s at most, says so; after a loss one is sent at once, so that several deaths within a
-    second of a start are not blamed on the call.
+    The next heartbeat, after 2.5 s at most, says so; after an attempt without a report one is sent at once, so that
+    several deaths within a second of a start are not blamed on the call.
     """
     history.waiting = True
-    if history.losses:
+    if history.follows_silence:
         activity.heartbeat(*_to_details(history))
     try:
         yield
@@ -250,10 +266,13 @@ def _unforeseen(error: Exception, number: int) -> ApplicationError:
 
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
-    """Read the history from the last heartbeat; attempts before `number` that are missing from it count as lost."""
+    """Read the history from the last heartbeat, for attempt `number`.
+
+    The attempt that sent it is a loss unless it reported its end or waited for a service.
+    """
     history = AttemptHistory.model_validate(next((part for part in heartbeat_details if isinstance(part, dict)), {}))
-    reported = history.reported + history.waiting
-    return history.with_fields(reported=reported, waiting=False, losses=max(0, number - 1 - reported))
+    is_lost = history.begun > history.reported and not history.waiting
+    return history.with_fields(waiting=False, losses=history.losses + is_lost, begun=number)
 
 
 def check_permission(permitted: bool) -> None:
@@ -318,7 +337,7 @@ def send_heartbeats(
 def _record(history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None) -> ApplicationError:
     """Record a failure in the history, the metrics and the log, and return it."""
     usage = history.usage.plus(error.usage) if error else history.usage
-    activity.heartbeat(*_to_details(AttemptHistory(reported=history.reported + 1, usage=usage)))
+    activity.heartbeat(*_to_details(history.with_fields(reported=history.begun, waiting=False, usage=usage)))
     info = activity.info()
     kind = failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
@@ -338,6 +357,5 @@ def _record(history: AttemptHistory, failure: ApplicationError, error: ProviderE
 
 
 def _to_details(history: AttemptHistory) -> list[dict[str, Any]]:
-    """Pack a history into heartbeat details; empty for a first attempt."""
-    packed = history.model_dump(mode="json", exclude={"losses"}, exclude_defaults=True)
-    return [packed] if packed else []
+    """Pack a history into heartbeat details."""
+    return [history.model_dump(mode="json", exclude_defaults=True)]

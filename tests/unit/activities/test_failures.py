@@ -111,17 +111,50 @@ async def test_backoff_grows_with_jitter(number: int, least: float, most: float)
 
 @pytest.mark.parametrize(
     ("number", "details", "losses"),
-    [(1, (), 0), (4, ({"reported": 3},), 0), (4, ({"reported": 1},), 2), (3, ("x", 2), 2)],
+    [
+        (1, (), 0),
+        (4, ({"reported": 3},), 0),
+        (3, ("x", 2), 0),
+        (4, ({"begun": 3, "losses": 1},), 2),
+        (4, ({"begun": 3, "losses": 1, "reported": 3},), 1),
+        (4, ({"begun": 3, "losses": 1, "waiting": True},), 1),
+        (9, ({"begun": 2},), 1),
+    ],
 )
-def test_attempts_without_a_report_were_lost(number: int, details: tuple[Any, ...], losses: int) -> None:
-    """An attempt that is not in the last heartbeat ended with its worker; foreign details count as none."""
+def test_an_attempt_that_had_begun_and_reported_nothing_was_lost(
+    number: int, details: tuple[Any, ...], losses: int
+) -> None:
+    """One that is in no heartbeat was never begun, one that waited for a service is nobody's fault; foreign details count
+    as none.
+    """
     assert attempt_history(number, details).losses == losses
 
 
 async def test_a_call_that_kills_its_workers_is_given_up() -> None:
-    """Three workers died of it: the fourth does not touch it (F12)."""
-    failure = await Attempt(4).of(None)
+    """Three workers died of it that are known to have begun it: the next one does not touch it (F12)."""
+    details: tuple[Any, ...] = ()
+    for number in range(1, 5):
+        tried = Attempt(number, *details)
+
+        async def killed(beats: list[tuple[Any, ...]] = tried.beats) -> list[tuple[Any, ...]]:
+            async with attempt(MODELS):
+                return list(beats)  # what has left the process when the text ends it
+
+        left = await tried.environment.run(killed)
+        details = left[-1] if left else details
+    failure = await Attempt(5, *details).of(None)
     assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
+
+
+async def test_attempts_that_a_stopped_worker_was_given_are_no_losses() -> None:
+    """A worker that stands still begins nothing of what it is given: the call is made by another one, not given up."""
+    tried = Attempt(7)
+
+    async def body() -> int:
+        async with attempt(MODELS) as history:
+            return history.losses
+
+    assert await tried.environment.run(body) == 0
 
 
 async def test_a_call_that_handles_no_text_outlives_every_restart() -> None:
@@ -145,7 +178,7 @@ async def test_workers_that_die_while_a_model_works_are_no_losses() -> None:
                     await asyncio.sleep(0.01)
 
     await tried.environment.run(body)
-    assert tried.beats == [({"waiting": True},)]
+    assert tried.beats == [({"waiting": True, "begun": 1},)]
     details: Any = tried.beats[0]
     for number in range(2, 4):
         again = Attempt(number, *details)
@@ -154,27 +187,11 @@ async def test_workers_that_die_while_a_model_works_are_no_losses() -> None:
             async with attempt(MODELS) as history:
                 assert history.losses == 0
                 with waiting_for_service(history):
-                    while not beats:
-                        await asyncio.sleep(0.01)
+                    assert beats[-1] == ({"waiting": True, "begun": history.begun},)
 
         await again.environment.run(killed_while_waiting)
-        details = again.beats[0]
-    assert attempt_history(6, details).losses == 2
-
-
-async def test_workers_that_die_before_the_first_heartbeat_are_one_loss() -> None:
-    """After a loss the next attempt sends at once that it waits for a model: kills in a row do not end the call."""
-    details: tuple[Any, ...] = ()
-    for number in range(2, 9):
-        again = Attempt(number, *details)
-
-        async def killed_at_once() -> int:
-            async with attempt(MODELS) as history:
-                with waiting_for_service(history):
-                    return history.losses
-
-        assert await again.environment.run(killed_at_once) == 1
-        (details,) = again.beats
+        details = again.beats[-1]
+    assert attempt_history(6, details).losses == 0
 
 
 @pytest.mark.parametrize("error", [errors.RateLimited("wait"), errors.Unavailable("down"), errors.InvalidCall("no")])
