@@ -9,6 +9,7 @@ as the key is there. A derived key seals at most `MAX_MESSAGES`, the bound for r
 import os
 import re
 import threading
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -27,6 +28,7 @@ SALT_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
 MAX_MESSAGES: Final = 2**32
+LOG_SECONDS: Final = 60.0
 KNOWN_SALTS: Final = 1_000  # derived keys in memory
 HIDDEN: Final = re.compile("[0-9a-f]{96}")
 
@@ -49,6 +51,7 @@ class Keyring:
         self._salt = b""
         self._left = 0
         self._lock = threading.Lock()
+        self._logged: dict[str, float] = {}
 
     @property
     def ids(self) -> list[str]:
@@ -111,10 +114,18 @@ class Keyring:
     def check(self, key_id: str) -> None:
         """Raise `KeyMissing` if there is no key of this id."""
         if key_id not in self._keys:
-            import structlog  # noqa: PLC0415  every command reads the settings, and few miss a key
-
-            structlog.get_logger().error("encryption.key_missing", key=key_id)
+            self._log_missing(key_id)
             raise KeyMissing(key_id)
+
+    def _log_missing(self, key_id: str) -> None:
+        """Log the id of a missing key, once a minute: whatever was encrypted with it is tried again and again."""
+        now = time.monotonic()
+        if key_id in self._logged and now - self._logged[key_id] < LOG_SECONDS:
+            return
+        self._logged[key_id] = now
+        import structlog  # noqa: PLC0415  every command reads the settings, and few miss a key
+
+        structlog.get_logger().error("encryption.key_missing", key=key_id)
 
     def names(self, digits: str) -> list[tuple[str, str]]:
         """Return the names that a document may have, with the id of the key of each; the first is that of a new one.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
@@ -89,6 +90,17 @@ def test_keys_are_rotated_and_a_missing_one_is_named() -> None:
     for keyring in (WITHOUT, PLAIN):
         with pytest.raises(KeyMissing, match=r"the encryption key k1 is missing: name its file in \[encryption.keys\]"):
             keyring.open(sealed, "place")
+
+
+def test_a_missing_key_is_logged_once_a_minute() -> None:
+    """The log names the id, and is not filled by everything that is tried again meanwhile; an error comes each time."""
+    sealed = FIRST.seal(b"text", "place")
+    keyring = Keyring({"k2": NEW}, "k2")
+    with capture_logs() as logged:
+        for _ in range(3):
+            with pytest.raises(KeyMissing):
+                keyring.open(sealed, "place")
+    assert [(line["event"], line["key"]) for line in logged] == [("encryption.key_missing", "k1")]
 
 
 def test_plain_texts_are_read_unless_encryption_is_required() -> None:
