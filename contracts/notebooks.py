@@ -116,14 +116,19 @@ def add_derived_fields(output: R, source_ids: list[str]) -> R:
     return output.with_fields(findings=findings, evidence=list(evidence.values()), analyzed_source_ids=analyzed)
 
 
-def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
-    """Return a role's input with entry hashes in place of details; unchanged for a run without entries."""
+def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchState, *, resolution: bool = True) -> I:
+    """Return a role's input with entry hashes in place of details; unchanged for a run without entries.
+
+    Without `resolution`, which is not stored yet, it has the fields that follow from that itself.
+    """
     if not state.work.resolved_entry:
         return request
-    fields = type(request).model_fields
-    names = resolved_fields(role, request, state.resolution)
-    update: dict[str, Any] = {name: fields[name].get_default() for name in names}
-    update["resolved_entry"] = state.work.resolved_entry
+    update: dict[str, Any] = {}
+    if resolution:
+        fields = type(request).model_fields
+        names = resolved_fields(role, request, state.resolution)
+        update = {name: fields[name].get_default() for name in names}
+        update["resolved_entry"] = state.work.resolved_entry
     if isinstance(request, GapsInput):
         update["read_sources"] = [SourceExtract(entry=source.entry) for source in request.read_sources]
     if isinstance(request, AnalyzeInput):

@@ -105,7 +105,7 @@ class AgentDriver:
         return self.result(reason, summary, problem)
 
     async def _work(self, run: ResearchRun, driver: Driver) -> StopReason:
-        """Work on the task, and store beside the first searches what model calls refer to."""
+        """Work on the task, and store beside the first calls what later ones refer to."""
         if self._request.run_entry:
             run.is_prepared = False
             return await beside(self._host, driver.work, partial(self._prepare, run))

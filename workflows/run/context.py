@@ -53,7 +53,7 @@ class RunContext:
         self.clock = Clock(state, inbox, host)
         self.hooks = hooks or Hooks()
         self.is_prepared = True
-        """False until the resolution is stored to which model calls refer; searches and pages do not wait for it."""
+        """False until the run's own resolution is stored: until then calls have what follows from it in their input."""
 
     @property
     def resolved(self) -> ResolvedResearch:
@@ -66,7 +66,7 @@ class RunContext:
         return not self.state.needs_approval
 
     def take_resolution(self, entry: str) -> None:
-        """Let model calls refer to the stored resolution of this hash."""
+        """Let calls refer to the stored resolution of this hash."""
         self.state.work.resolved_entry = entry
         self.state.evidence.note_entry(entry)
         self.is_prepared = True

@@ -373,8 +373,6 @@ class ResearchRun(RunContext):
 
     async def _execute(self, role: RoleSpec[Request, Result], request: Request) -> Result:
         """Schedule the activity within the time left now, which is less if the call waited for budget."""
-        if not self.is_prepared:
-            await self.within_limits(self.host.wait_until(lambda: self.is_prepared))
         summary = call_summary(role, request)
         remaining = self.clock.remaining_work_seconds()
         attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
@@ -388,7 +386,7 @@ class ResearchRun(RunContext):
         )
         if isinstance(request, SummarizeInput):
             options = options.within(self.resolved.tokens.summarization_timeout)
-        timed = replace_by_references(role, request, self.state).with_fields(
+        timed = replace_by_references(role, request, self.state, resolution=self.is_prepared).with_fields(
             time_limit_seconds=round(options.start_to_close.total_seconds(), 1)
         )
         spec = activities.ActivitySpec(role.activity, role.input, role.result)

@@ -627,29 +627,29 @@ async def test_an_agent_that_cannot_start_is_reported_and_the_others_count(
     assert found == [True, False, True]
 
 
-async def test_an_agent_searches_while_its_resolution_is_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its first searches wait for nothing, and no model is called for it before its own resolution is stored."""
+async def test_an_agent_begins_while_its_resolution_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first search and its first turn wait for nothing; the turn is about its own task, and so are the later ones."""
     work = plays([("research_agent", {"task": TASKS[0], "searches": ["kiln firing"]})], REPORT)
     works(monkeypatch, "orchestrator", work)
     async with trial_of(tmp_path, "orchestrator", "model") as trial:
         prepare = trial.host.implementations["prepare_agent"]
-        searched = list[str]()
         asked = list[str]()
 
         async def store_late(argument: Any) -> Any:
-            for _ in range(200):
-                await asyncio.sleep(0.001)
-            searched.extend(name for name, _ in trial.host.calls if name == "search")
+            for _ in range(1_000):
+                if "agent" in {request.role for request in trial.api.requests}:
+                    break
+                await asyncio.sleep(0.002)
             asked.extend(request.role for request in trial.api.requests)
             return await prepare(argument)
 
         trial.host.implementations["prepare_agent"] = store_late
         await trial.conduct()
-    assert searched
-    assert "agent" not in asked
-    assert requests_of(trial.api, "agent")
+    assert "agent" in asked
+    turns = requests_of(trial.api, "agent")
+    assert len(turns) > 1
+    assert all(TASKS[0] in json.dumps(body["messages"]) for body in turns)
+    assert len({json.dumps(body["system"]) for body in turns}) == 1
     assert trial.state.work.agents[0].result is not None
     assert trial.state.work.agents[0].result.finding_ids
 
