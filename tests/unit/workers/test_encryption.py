@@ -100,6 +100,9 @@ async def test_who_lacks_a_key_can_read_which(tmp_path: Path) -> None:
         await converter.encode_failure(error, failure)
     assert failure.message == "Encoded failure"
     assert failure.cause.message.startswith("the encryption key k1 is missing")
+    client = await Client.connect("127.0.0.1:1", lazy=True, data_converter=converter)
+    shown = await ResearchClient(client).handle("r-1")._failure_text(failure)
+    assert shown.startswith("Failed decoding arguments: the encryption key k1 is missing")
 
 
 async def test_a_refused_query_is_readable(tmp_path: Path) -> None:
