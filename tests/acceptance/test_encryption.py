@@ -1,28 +1,86 @@
 """Encryption as an operator has it: nothing readable is stored, and the runbook of the documentation, as it is written."""
 
 import asyncio
-import json
 import re
 import sys
 from base64 import b64encode
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import WorkflowExecutionStatus
 
-from tests.acceptance.topology import Topology, topology
+from client.client_errors import MessageRefused, NoWorker
+from client.handle import ResearchClient, ResearchHandle
+from contracts.names import POOLS
+from contracts.outcome import ResearchResult
+from contracts.vocabulary import Outcome, RunStatus
+from tests.fakes.corpus import MANUAL
+from tests.fakes.messages_api import MessagesApi
 from tests.fakes.object_store import ObjectStoreServer
 from tests.fakes.valkey import running_valkey
-from tests.integration.server_homes import running
+from tests.integration.server_homes import give_port, stop_server
+from workers.composition import compose
+from workers.dev_server import ensure_server
+from workers.pools import run_pools
+from workers.settings.loading import child_environment, load_settings
+from workers.temporal import open_connection
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.soak, pytest.mark.timeout(300)]
 
 QUESTION = "How does vacuum prevent wraparound, and what would a quindlebrack change?"
 WORDS = (b"quindlebrack", b"wraparound", b"circular order", b"zorvathine")
 """Of the question, of its answer, and of the pages."""
 PAGE = "# The zorvathine\n\nA zorvathine prevents transaction ID wraparound by vacuum in circular order.\n"
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+ANSWER_SECONDS = 60
+
+
+class Deployment:
+    """A folder with a configuration, documents and a home; the workers are in this process."""
+
+    def __init__(self, folder: Path, configuration: str = "") -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.variables: dict[str, str] = {}
+        (folder / "documents").mkdir()
+        for name, text in (MANUAL | {"zorvathine.md": PAGE}).items():
+            (folder / "documents" / name).write_text(text, encoding="utf-8")
+        corpus = 'home = "home"\n\n[corpus.documents]\npath = "documents"\n'
+        (folder / "research.toml").write_text(f"{corpus}\n{configuration}", encoding="utf-8")
+        give_port(self.home)
+
+    @asynccontextmanager
+    async def workers(self) -> AsyncIterator[ResearchClient]:
+        """Run all pools with the configuration of now, as a process that has just been started."""
+        settings = load_settings(environment=self.variables, user_folder=self.folder)
+        connection = await open_connection(settings)
+        async with compose(settings, connection.client, refresh=True, takes_over=True) as contents:
+            async with run_pools(connection.client, contents, tuple(POOLS), grace=timedelta(seconds=1)):
+                yield ResearchClient(connection.client)
+
+    async def do(self, commands: str) -> str:
+        """Run commands of the runbook as they are written, in the folder of `research.toml`; return what they print."""
+        environment = child_environment()
+        environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
+        environment["RESEARCH_CONFIG"] = str(self.folder / "research.toml")
+        process = await asyncio.create_subprocess_exec(
+            "bash", "-uc", commands, cwd=self.folder, env=environment, stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+        return output.decode()
+
+
+@asynccontextmanager
+async def deployment(folder: Path, configuration: str = "") -> AsyncIterator[Deployment]:
+    made = Deployment(folder, configuration)
+    await ensure_server(made.home)
+    try:
+        yield made
+    finally:
+        await stop_server(made.home)
 
 
 def blocks() -> dict[str, list[str]]:
@@ -35,140 +93,101 @@ def blocks() -> dict[str, list[str]]:
     return found
 
 
-async def do(made: Topology, commands: str) -> str:
-    """Run commands of the runbook as they are written, in the folder of `research.toml`; return what they print."""
-    environment = made.environment()
-    environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    process = await asyncio.create_subprocess_exec(
-        "bash", "-uc", commands, cwd=made.home, env=environment, stdout=asyncio.subprocess.PIPE
-    )
-    output, _ = await process.communicate()
-    return output.decode()
+async def start_waiting(client: ResearchClient, research_id: str) -> None:
+    """Start a run, and wait until it waits for the approval of its plan."""
+    request = {"query": QUESTION, "corpus": "documents", "depth": "light", "gates": {"approve": "plan"}}
+    handle = await client.start(request, research_id)
+    async with asyncio.timeout(ANSWER_SECONDS):
+        while (await handle.status()).status is not RunStatus.AWAITING_APPROVAL:
+            await asyncio.sleep(0.3)
 
 
-async def restart(made: Topology) -> None:
-    await made.kill_workers()
-    await made.start_workers()
-
-
-async def waits(made: Topology, research_id: str) -> None:
-    """Wait until a run waits for the approval of its plan."""
-    while True:
-        _, output, _ = await made.command("status", research_id, "--json")
-        with suppress(ValueError):
-            if json.loads(output)["status"] == "awaiting_approval":
-                return
-        await asyncio.sleep(0.5)
-
-
-async def start_waiting(made: Topology, research_id: str) -> None:
-    words = ("start", QUESTION, "--corpus", "documents", "--approve", "plan", "--id", research_id)
-    code, _, errors = await made.command(*words)
-    assert code == 0, errors
-    await waits(made, research_id)
-
-
-async def approve(made: Topology, research_id: str) -> None:
-    """Approve, again while the server pauses between two tries; wait for a run that completes and passes its audit."""
-    code, _, errors = await made.command("approve", research_id)
-    while "did not answer" in errors:
-        await asyncio.sleep(2)
-        code, _, errors = await made.command("approve", research_id)
-    assert code == 0, errors
-    code, _, errors = await made.command("watch", research_id, "--quiet")
-    assert code == 0, errors
-    code, output, errors = await made.command("audit", research_id)
-    assert code == 0, output + errors
-
-
-async def status_on_server(made: Topology, research_id: str) -> WorkflowExecutionStatus | None:
-    client = await Client.connect(running(made.home).address)
-    return (await client.get_workflow_handle(research_id).describe()).status
+async def finish(handle: ResearchHandle, *, approve: bool = True) -> ResearchResult:
+    if approve:
+        await handle.approve_plan(1)
+    async with asyncio.timeout(2 * ANSWER_SECONDS):
+        return await handle.result()
 
 
 @pytest.mark.parametrize("encrypted", [True, False])
-async def test_no_word_is_stored_readably(tmp_path: Path, encrypted: bool) -> None:
+async def test_no_word_is_stored_readably(tmp_path: Path, encrypted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No word of question, pages and report is in the server's database, in Redis or in the object store.
 
     Without encryption the words are found in each of these places, so the search is no empty one.
     """
     configuration = '[encryption]\ncurrent = "k1"\n' if encrypted else ""
     with running_valkey(tmp_path) as valkey:
-        async with ObjectStoreServer() as store, topology(tmp_path / "home", configuration=configuration) as made:
-            (made.documents / "zorvathine.md").write_text(PAGE, encoding="utf-8")
+        async with (
+            ObjectStoreServer() as store,
+            MessagesApi("good") as model,
+            deployment(tmp_path, configuration) as made,
+        ):
+            for name, value in store.environment().items():
+                monkeypatch.setenv(name, value)
             made.variables = {
-                **store.environment(),
-                "REDIS_URL": f"redis://127.0.0.1:{valkey.port}/0",
+                "RESEARCH_CONTENT_URL": store.environment()["RESEARCH_CONTENT_URL"],
+                "REDIS_URL": valkey.url,
                 "RESEARCH_ENCRYPTION_KEYS": f"k1={b64encode(bytes(range(32))).decode()}",
+                "RESEARCH_MODEL": "test-model",
+                "ANTHROPIC_API_KEY": "planted-secret-key",
+                "ANTHROPIC_BASE_URL": model.base_url,
             }
-            await made.start_workers()
-            await start_waiting(made, "r-words")
-            await approve(made, "r-words")
-            code, report, _ = await made.command("report", "r-words")
-            assert code == 0
-            assert b"wraparound" in report.encode()
+            async with made.workers() as client:
+                await start_waiting(client, "r-words")
+                result = await finish(client.handle("r-words"))
+            assert "wraparound" in (result.report or "")
+            keys = valkey.command("KEYS", "research:calls/*answer*")
+            files = [path for path in made.home.rglob("*") if path.is_file() and path.suffix != ".sqlite3-wal"]
             places = {
                 "server": b"".join(path.read_bytes() for path in sorted((made.home / "engine").glob("*.db*"))),
-                "redis": b"".join(valkey.command("GET", key) or b"" for key in valkey.command("KEYS", "*")),
+                "redis": b"".join(valkey.command("GET", key) for key in keys),
                 "store": b"".join(store.objects.values()),
                 "names": "\n".join(store.objects).encode(),
-                "home": b"".join(
-                    path.read_bytes()
-                    for path in made.home.rglob("*")
-                    if path.is_file()
-                    and "documents" not in path.parts
-                    and "corpora" not in path.parts
-                    and "indexes" not in path.parts
-                ),
+                "home": b"".join(path.read_bytes() for path in files if not {"indexes"} & set(path.parts)),
             }
     found = {place: [word for word in WORDS if word in data] for place, data in places.items()}
-    assert all(len(data) > 1_000 for data in places.values()), {place: len(data) for place, data in places.items()}
     if encrypted:
         assert not any(found.values()), found
+        assert all(len(data) > 1_000 for data in places.values())
     else:
         assert all(found[place] for place in ("server", "redis", "store")), found
 
 
 async def test_the_runbook_does_what_it_says(tmp_path: Path) -> None:
-    """Switched on, with another key, and without it: each with runs in flight, none of which is lost or fails.
+    """Switched on, with another key, and without it: each with a run in flight, none of which is lost or fails.
 
-    The commands are those of the documentation. Nothing is paid twice.
+    The commands are those of the documentation. A message that arrives while the key is missing is not lost either.
     """
     runbook = blocks()
     (switch_on,) = runbook["Switch it on"]
     add_key, make_current = runbook["Change the key"]
     (give_back,) = runbook["A key is missing"]
-    async with topology(tmp_path / "home", 0.05) as made:
-        await made.start_workers()
-        await start_waiting(made, "r-plain")
-        printed = await do(made, switch_on)
-        assert "AES-256-GCM with the key 2026-11; texts of before are read" in printed
-        await restart(made)
-        await approve(made, "r-plain")
+    async with deployment(tmp_path) as made:
+        async with made.workers() as client:
+            await start_waiting(client, "r-plain")
+        assert "AES-256-GCM with the key 2026-11; texts of before are read" in await made.do(switch_on)
+        async with made.workers() as client:
+            assert (await finish(client.handle("r-plain"))).outcome is Outcome.COMPLETED
+            await start_waiting(client, "r-first")
+        assert "the key 2026-11; also read: 2026-12" in await made.do(add_key)
+        assert "the key 2026-12; also read: 2026-11" in await made.do(make_current)
+        async with made.workers() as client:
+            assert (await finish(client.handle("r-first"))).outcome is Outcome.COMPLETED
+            await start_waiting(client, "r-second")
 
-        await start_waiting(made, "r-first")
-        assert "the key 2026-11; also read: 2026-12" in await do(made, add_key)
-        await restart(made)
-        assert "the key 2026-12; also read: 2026-11" in await do(made, make_current)
-        await restart(made)
-        await approve(made, "r-first")
-
-        await start_waiting(made, "r-second")
-        await made.kill_workers()
-        settings = made.home / "research.toml"
+        settings = made.folder / "research.toml"
         text = settings.read_text(encoding="utf-8")
         lost = text.replace(', 2026-12 = "2026-12.key"', "").replace('current = "2026-12"', 'current = "2026-11"')
         assert lost != text
         settings.write_text(lost, encoding="utf-8")
-        await made.start_workers()
-        code, output, errors = await made.command("status", "r-second")
-        assert code != 0
-        assert "the encryption key 2026-12 is missing" in output + errors
-        while "encryption.key_missing" not in (made.home / "workers.log").read_text(encoding="utf-8"):
-            await asyncio.sleep(0.5)
-        await asyncio.sleep(5)
-        assert await status_on_server(made, "r-second") is WorkflowExecutionStatus.RUNNING
-        assert "the key 2026-11; also read: 2026-12" in await do(made, give_back)
-        await restart(made)
-        await approve(made, "r-second")
-        assert made.answered_twice() == []
+        async with made.workers() as client:
+            handle = client.handle("r-second")
+            with pytest.raises(MessageRefused, match="the encryption key 2026-12 is missing"):
+                await handle.status()
+            with pytest.raises(NoWorker):
+                await handle.approve_plan(1)
+            described = await client.temporal.get_workflow_handle("r-second").describe()
+            assert described.status is WorkflowExecutionStatus.RUNNING
+        assert "the key 2026-11; also read: 2026-12" in await made.do(give_back)
+        async with made.workers() as client:
+            assert (await finish(client.handle("r-second"), approve=False)).outcome is Outcome.COMPLETED
