@@ -418,7 +418,7 @@ def test_only_what_a_model_can_know_is_asked_for() -> None:
 
 @pytest.mark.parametrize("wanted", [[], [SectionRef(source_id=SOURCE, start=0, end=9)]])
 def test_sections_are_asked_for_where_they_can_be_shown(wanted: list[SectionRef]) -> None:
-    """A first answer asks for sections, one about such sections names them with a gap; gaps are named where some are."""
+    """A first answer may ask for sections, one about such sections may name them with a gap, by the form of both."""
     gaps = [Gap(id="gap-1", description="costs")] if wanted else []
     request = analyze_input([source(reference(TEXT))], wanted=wanted, gaps=gaps)
     schema = json.loads(schema_text(roles.AnalyzerAnswer, request.fields_left_out))
@@ -426,9 +426,6 @@ def test_sections_are_asked_for_where_they_can_be_shown(wanted: list[SectionRef]
     assert ("in_sections" in schema["$defs"]["ProposedGap"]["properties"]) is bool(wanted)
     assert ("answers_gaps" in schema["$defs"]["ProposedFinding"]["properties"]) is bool(gaps)
     assert "unread" not in json.dumps(schema)
-    assert ("with the number of that section in `in_sections`" in rendered(roles.ANALYZER, request).prompt) is bool(
-        wanted
-    )
 
 
 def test_a_reviewer_is_shown_the_statements_in_doubt() -> None:
@@ -447,6 +444,10 @@ def test_sections_are_offered_where_some_are_hidden() -> None:
     for text, offered in (("# The manual\n\n" + "\n\n".join(parts), True), (f"# The manual\n\n{parts[7]}", False)):
         prompt = rendered(roles.ANALYZER, analyze_input([source(reference(text))], shown_tokens=2_000), text).prompt
         assert ("are shown to you once" in prompt, "Not shown of this source" in prompt) == (offered, offered)
+        last = analyze_input(
+            [source(reference(text))], shown_tokens=2_000, wanted=[SectionRef(source_id=SOURCE, start=0, end=9)]
+        )
+        assert ("`in_sections`" in rendered(roles.ANALYZER, last, text).prompt) == offered
 
 
 def test_a_last_look_asks_about_gaps_alone() -> None:
