@@ -8,7 +8,7 @@ import pytest
 
 from contracts.agents import AgentTask
 from contracts.call_sizes import CallSizes
-from contracts.evidence import Candidate
+from contracts.evidence import Candidate, Gap
 from contracts.orchestrator_roles import AGENT, OpenArguments, WorkInput
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
@@ -86,6 +86,29 @@ async def test_a_reading_with_room_for_a_finding_or_two_is_not_made(tmp_path: Pa
     else:
         with pytest.raises(CallRefused):
             await run.budget.reserve(ANALYZER, request, least, 0)
+
+
+@pytest.mark.parametrize(("for_gaps", "is_made"), [(True, True), (False, False)])
+async def test_a_last_look_may_use_the_margins_of_the_reports_reserve(
+    tmp_path: Path, for_gaps: bool, is_made: bool
+) -> None:
+    """Where the reserve of the report is all that is left, no other reading is made, and the look asks for a brief
+    answer.
+    """
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    run.state.accounts.call_sizes = READINGS
+    reserved = run.budget.reserved_for_report().cost_usd
+    run.state.accounts.usage = Usage(cost_usd=2.0 - reserved, model_calls=1)
+    gaps = [Gap(id="gap-1", description="What it costs")]
+    request = AnalyzeInput(sub_query=PlanNode(id="sq-1", text="it"), sources=[], gaps=gaps, for_gaps=for_gaps)
+    call = run.budget.reserve(ANALYZER, request, Measured(3_000, is_least=False), 0)
+    if is_made:
+        granted = await call
+        assert 0 < granted.reservation.cost_usd <= 0.15 * reserved
+        assert granted.size.output_tokens <= request.asked_output_tokens
+    else:
+        with pytest.raises(CallRefused):
+            await call
 
 
 @pytest.mark.parametrize(("usd", "is_made"), [(0.10, True), (0.055, False)])
