@@ -121,9 +121,7 @@ async def test_backoff_grows_with_jitter(number: int, least: float, most: float)
         (9, ({"begun": 2},), 1),
     ],
 )
-def test_an_attempt_that_had_begun_and_reported_nothing_was_lost(
-    number: int, details: tuple[Any, ...], losses: int
-) -> None:
+def test_attempts_that_begin_and_report_nothing_are_lost(number: int, details: tuple[Any, ...], losses: int) -> None:
     """One that is in no heartbeat was never begun, one that waited for a service is nobody's fault; foreign details count
     as none.
     """
