@@ -84,6 +84,7 @@ async def main() -> None:
     parser.add_argument("--subjects", type=int, default=1)
     parser.add_argument("--count", type=int, default=26)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each reply of the model")
+    parser.add_argument("--longest", type=float, default=0.0, help="draw the seconds evenly from --latency to this")
     given = parser.parse_args()
     ended = asyncio.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -93,7 +94,7 @@ async def main() -> None:
             print(json.dumps(world.variables()), flush=True)
             await ended.wait()
     else:
-        async with MessagesApi(latency=given.latency) as model:
+        async with MessagesApi(latency=given.latency, longest=given.longest) as model:
             print(json.dumps({"base_url": model.base_url}), flush=True)
             await ended.wait()
 

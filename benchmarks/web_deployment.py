@@ -60,9 +60,12 @@ class WebDeployment:
             **self.world.variables(),
         }
 
-    def configure(self, *, slots: Mapping[str, int] | None = None, most_new_sources: int = 100) -> None:
+    def configure(
+        self, *, slots: Mapping[str, int] | None = None, most_new_sources: int = 100, at_once: int = 20
+    ) -> None:
         """Write the research.toml of workers that are started afterwards: the model's price, room for many sources."""
         lines = [f'[models.prices."{MODEL}"]', f"input = {PRICE[0]}", f"output = {PRICE[1]}"]
+        lines += ["[runs]", f"at_once = {at_once}"]
         lines += ["[strategy.supervisor.medium]", f"max_new_sources = {most_new_sources}"]
         lines += ["[workers.slots]", *(f"{pool} = {count}" for pool, count in (slots or {}).items())]
         folder = self.home / "etc" / APPLICATION

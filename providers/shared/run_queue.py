@@ -43,6 +43,8 @@ CHECKED_IN_LINE: Final = 5
 CALLS_AT_ONCE: Final = 8
 NEWS_SECONDS: Final = 2.0
 """Between two signals about places in line, each of which is a task of a workflow: a long queue has many places."""
+LINE_OF_NEWS: Final = 400
+"""Runs in line from which on the pause grows with the line: each signal has its whole list read and written."""
 EXACT_PLACES: Final = 3
 """Places that are news whenever they change; others are if they change by over 15 %."""
 
@@ -343,7 +345,7 @@ class RunQueue:
         news = None
         if (outdated := most_outdated(line)) is not None:
             if now >= self._news_due:
-                self._news_due = now + NEWS_SECONDS
+                self._news_due = now + NEWS_SECONDS * max(1.0, len(line) / LINE_OF_NEWS)
                 run, place = outdated
                 news = (run, QueueTurn(place=place, waiting=len(line), ticket=run.ticket))
             due = min(due, self._news_due)

@@ -81,12 +81,15 @@ class MessagesApi(LoopbackServer):
         book: TokenBook | None = None,
         seed: int = 0,
         latency: float = 0.0,
+        longest: float = 0.0,
         port: int = 0,
     ) -> None:
         super().__init__(port=port)
         self.plan = Plan(scenario, plan, mix or {}, seed, by_role or {}, by_model or {})
         self.book = book or TokenBook()
         self.latency = latency
+        self.longest = longest
+        """Longest time before a reply, which is then drawn evenly from `latency` on; 0: each takes `latency`."""
         self.calls: list[Call] = []
         self.requests: list[ModelRequest] = []
         self.headers: list[dict[str, str]] = []
@@ -113,7 +116,8 @@ class MessagesApi(LoopbackServer):
         return await self._answer(request, reader, writer)
 
     async def _answer(self, request: ModelRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        number, due = len(self.calls), asyncio.get_running_loop().time() + self.latency
+        number = len(self.calls)
+        due = asyncio.get_running_loop().time() + random.uniform(self.latency, max(self.latency, self.longest))
         scenario = self.plan.scenario(number, request.role, request.model)
         call = Call(number, request.request_hash, request.role, request.model, request.mode, scenario, time.time())
         self.calls.append(call)
