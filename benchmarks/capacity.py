@@ -1,11 +1,11 @@
 """What a number of runs a day needs: `python -m benchmarks.capacity [--page]`.
 
-A discrete-event model: runs arrive, wait for one of `runs.at_once` places, and then make the activities of a run that was
-measured, each after as many others as it waited for there. An activity takes a slot of a process of its pool, processor
-time of that process and of the Temporal server, and the time of its call; calls of models besides keep to a limit of
-requests a minute. Inputs are in `benchmarks/capacity.json`, which `benchmarks.load` measures. First the measured points
-are computed with the machine on which they were measured; then a day of 10 thousand, 100 thousand and a million runs,
-with a processor for each process. `--page` writes tables and plots of `docs/capacity.md`.
+A discrete-event model: runs arrive, wait for one of `runs.at_once` places, and then make the activities of a run that
+was measured, each after as many others as it waited for there. An activity takes a slot of a process of its pool,
+processor time of that process and of the Temporal server, and the time of its call; calls of models besides keep to a
+limit of requests a minute. Inputs are in `benchmarks/capacity.json`, which `benchmarks.load` measures. First the
+measured points are computed with the machine on which they were measured; then a day of 10 thousand, 100 thousand and a
+million runs, with a processor for each process. `--page` writes tables and plots of `docs/capacity.md`.
 """
 
 import argparse
@@ -43,7 +43,6 @@ BUSY: Final = 0.7
 ROOM: Final = 1.3
 """Places and slots over what the busiest hour needs on average."""
 MODELS: Final = ("claude-haiku-4-5", "claude-sonnet-4-5", "gpt-5-mini")
-CHILDREN: Final = "children"
 Action = Callable[[], None]
 
 
@@ -435,3 +434,229 @@ def simulate(measured: dict[str, Any], need: Need) -> None:
 def _middle_and_95(values: list[float]) -> tuple[float, float]:
     in_order = sorted(values)
     return in_order[len(in_order) // 2], in_order[int(len(in_order) * 0.95)]
+
+
+# --- tables, plots, page ---------------------------------------------------------------------------------------------
+def table(head: str, rows: list[str]) -> str:
+    """Return a table in Markdown."""
+    return "\n".join([f"| {head} |", "|" + "---|" * (head.count(" | ") + 1), *(f"| {row} |" for row in rows)])
+
+
+def comparison(rows: list[dict[str, float]]) -> str:
+    """Return the measured points beside the model."""
+    lines = [
+        f"{each['processes']} | {each['at_once']} | {each['other_cores']:.2f} | {each['server_cpu']:.2f} "
+        f"| {each['worker_cpu']:.2f} | {each['run_seconds']:.1f} | {each['modelled_seconds']:.1f} "
+        f"| {each['runs_a_minute']:.1f} | {each['modelled']:.1f} | {each['error']:+.0%}"
+        for each in rows
+    ]
+    head = "worker processes | runs at once | cores that others used | server s a run | workers s a run "
+    head += "| seconds of a run | modelled | runs a minute | modelled | error"
+    return table(head, lines)
+
+
+def of_one_run(measured: dict[str, Any]) -> str:
+    """Return what one run takes."""
+    run = measured["run"]
+    actions = sum(run["actions"].values()) + run["retries"]
+    kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(run["actions"].items(), key=lambda one: -one[1]))
+    requests = ", ".join(f"{method} {number:.0f}" for method, number in sorted(run["object_requests"].items()))
+    lines = [
+        f"activities, tasks of the workflow | {len(run['activities'])}, {run['tasks']}",
+        f"events, bytes of the history | {run['events']}, {run['bytes']:,}",
+        f"billable actions | {actions} ({kinds}, retries {run['retries']})",
+        f"growth of the server's database (SQLite), bytes | {run['database_bytes']:,}",
+        f"rows (keys) and bytes in Redis | {run['redis_keys']:.0f}, {run['redis_bytes']:,}",
+        f"requests to the object store | {requests}",
+        f"bytes in the object store | {run['object_bytes']:,}",
+        f"processor seconds of the server | {run['cpu']['server']:.2f}",
+    ]
+    return table("of one run | measured", lines)
+
+
+def of_pools(measured: dict[str, Any]) -> str:
+    """Return processor time and memory by pool."""
+    run = measured["run"]
+    lines = [
+        f"`{pool}` | {DEFAULT_SLOTS.get(pool, '–')} | {run['cpu'][pool]:.3f} | {run['idle_cores'][pool]:.1%} "
+        f"| {run['rest_megabytes'][pool]} | {run['warm_megabytes'][pool]} | {run['run_megabytes'][pool]:.1f}"
+        for pool in run["idle_cores"]
+    ]
+    return table(
+        "pool | slots | s a run | of a core at rest | MB at rest | MB after six runs | MB more for each run at once",
+        lines,
+    )
+
+
+def likely_runs() -> list[str]:
+    """Return tokens and dollars of a likely run at medium depth, by strategy and model."""
+    prices = PriceTable()
+    likely = json.loads(LIKELY.read_text(encoding="utf-8"))["runs"]
+    lines = []
+    for strategy in list_selectable():
+        roles = likely[strategy.name]["medium"]["likely"]["roles"].values()
+        calls = sum(count for count, _, _ in roles)
+        shown = round(sum(count * size for count, size, _ in roles))
+        written = round(sum(count * size for count, _, size in roles))
+        used = Usage(input_tokens=shown, output_tokens=written)
+        dollars = [prices.cost_usd(model, used) for model in MODELS]
+        each = " | ".join("unknown" if cost is None else f"{cost:.2f}" for cost in dollars)
+        lines.append(f"`{strategy.name}` | {calls:.0f} | {shown:,} | {written:,} | {each}")
+    return lines
+
+
+def of_days(measured: dict[str, Any], needs: list[Need]) -> str:
+    """Return what each number of runs a day needs."""
+    run = measured["run"]
+    likely = json.loads(LIKELY.read_text(encoding="utf-8"))["runs"]["supervisor"]["medium"]["likely"]
+    roles = likely["roles"].values()
+    calls = sum(count for count, _, _ in roles)
+    tokens = sum(count * (shown + written) for count, shown, written in roles)
+    actions = sum(run["actions"].values()) + run["retries"]
+    objects = sum(run["object_requests"].values())
+    spent = Usage(
+        input_tokens=round(sum(count * shown for count, shown, _ in roles)),
+        output_tokens=round(sum(count * written for count, _, written in roles)),
+    )
+    cost = PriceTable().cost_usd(MODELS[0], spent) or 0.0
+    alone = min(measured["points"], key=lambda each: each["at_once"])["run_seconds"]
+    slow = {each.runs: math.ceil(each.peak * max(alone, likely["seconds"]) * ROOM) for each in needs}
+    lines: list[tuple[str, list[str]]] = [
+        ("runs a second in the busiest hour", [f"{each.peak:.2f}" for each in needs]),
+        *((f"processes of `{pool}`", [str(each.processes[pool]) for each in needs]) for pool in needs[0].processes),
+        ("processors of the workers, busiest hour", [f"{each.peak * _worker_cpu(run):.1f}" for each in needs]),
+        ("`runs.at_once`, calls of 2 to 5 s", [f"{each.at_once:,}" for each in needs]),
+        (f"`runs.at_once`, runs of {likely['seconds']} s", [f"{slow[each.runs]:,}" for each in needs]),
+        ("memory of the workers, GB", [f"{_gigabytes(run, each, each.at_once):.1f}" for each in needs]),
+        (
+            f"the same, runs of {likely['seconds']} s",
+            [f"{_gigabytes(run, each, slow[each.runs]):.1f}" for each in needs],
+        ),
+        ("model requests a minute, the measured run", [f"{each.requests_a_minute:,.0f}" for each in needs]),
+        ("model requests a minute, a likely real run", [f"{each.peak * 60 * calls * ROOM:,.0f}" for each in needs]),
+        ("tokens a minute, a likely real run", [f"{each.peak * 60 * tokens * ROOM:,.0f}" for each in needs]),
+        (f"dollars a day, {MODELS[0]}", [f"{each.runs * cost:,.0f}" for each in needs]),
+        ("Temporal: actions a second, busiest hour", [f"{each.peak * actions:,.0f}" for each in needs]),
+        ("Temporal: actions a month", [f"{each.runs * actions * 30 / 1e6:,.0f} million" for each in needs]),
+        ("Temporal: histories of 30 days, GB", [f"{each.runs * run['bytes'] * 30 / 1e9:,.0f}" for each in needs]),
+        ("Temporal: processors of the server", [f"{each.peak * run['cpu']['server']:.1f}" for each in needs]),
+        (
+            "Redis: memory for the records of a day, GB",
+            [f"{each.runs * run['redis_bytes'] / 1e9:,.1f}" for each in needs],
+        ),
+        ("object store: requests a second", [f"{each.peak * objects:,.0f}" for each in needs]),
+        ("object store: GB of 30 days", [f"{each.runs * run['object_bytes'] * 30 / 1e9:,.0f}" for each in needs]),
+        (
+            "simulated: wait for a place, half and 95 %",
+            [f"{each.queue_seconds[0]:.1f} s, {each.queue_seconds[1]:.1f} s" for each in needs],
+        ),
+        (
+            "simulated: seconds of a run, half and 95 %",
+            [f"{each.run_seconds[0]:.1f}, {each.run_seconds[1]:.1f}" for each in needs],
+        ),
+        ("simulated: longest wait for the provider", [f"{each.limited_seconds:.1f} s" for each in needs]),
+        ("simulated: busiest process", [f"{each.busiest:.0%}" for each in needs]),
+    ]
+    head = " | ".join(["runs a day", *(f"{each.runs:,}" for each in needs)])
+    return table(head, [" | ".join([name, *values]) for name, values in lines])
+
+
+def _worker_cpu(run: dict[str, Any]) -> float:
+    return float(sum(seconds for pool, seconds in run["cpu"].items() if pool != "server"))
+
+
+def _gigabytes(run: dict[str, Any], need: Need, at_once: int) -> float:
+    at_rest = sum(count * run["warm_megabytes"][pool] for pool, count in need.processes.items())
+    return float(at_rest + at_once * sum(run["run_megabytes"].values())) / 1_000
+
+
+def plot(name: str, title: str, across: str, series: dict[str, list[tuple[float, float]]], *, dashed: str = "") -> None:
+    """Write lines as a picture; those whose names end with `dashed` are dashed, in the colour of the one before."""
+    width, height, left, low = 640, 320, 56, 40
+    all_points = [pair for line in series.values() for pair in line]
+    most_x, most_y = max(x for x, _ in all_points), max(y for _, y in all_points) * 1.1
+    colours = ("#1f6f8b", "#b5541c", "#4a7c2c", "#6b3fa0")
+
+    def at(x: float, y: float) -> str:
+        return f"{left + x / most_x * (width - left - 150):.1f},{height - low - y / most_y * (height - low - 40):.1f}"
+
+    parts = [f'<text x="{left}" y="20" font-size="14">{title}</text>']
+    for step in range(5):
+        y = most_y * step / 4
+        start, end = at(0, y), at(most_x, y)
+        parts.append(f'<polyline points="{start} {end}" stroke="#ddd" fill="none"/>')
+        parts.append(f'<text x="4" y="{start.split(",")[1]}" font-size="11">{y:,.0f}</text>')
+        x_at = at(most_x * step / 4, 0).split(",")[0]
+        parts.append(f'<text x="{x_at}" y="{height - 22}" font-size="11">{most_x * step / 4:,.0f}</text>')
+    parts.append(f'<text x="{left}" y="{height - 6}" font-size="11">{across}</text>')
+    colour = -1
+    for number, (label, line) in enumerate(series.items()):
+        is_dashed = bool(dashed) and label.endswith(dashed)
+        colour += not is_dashed
+        style = ' stroke-dasharray="5 4"' if is_dashed else ""
+        points = " ".join(at(x, y) for x, y in line)
+        stroke = colours[colour % len(colours)]
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="2"{style}/>')
+        parts.append(f'<text x="{width - 140}" y="{48 + 16 * number}" font-size="11" fill="{stroke}">{label}</text>')
+    box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif"'
+    picture = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>\n<rect width="100%" height="100%" fill="white"/>\n'
+    (DOCS / "pictures" / name).write_text(picture + "\n".join(parts) + "\n</svg>\n", encoding="utf-8")
+
+
+def write_page(sections: list[str], rows: list[dict[str, float]], needs: list[Need]) -> None:
+    """Replace what is computed in the page on capacity, and its pictures."""
+    series: dict[str, list[tuple[float, float]]] = {}
+    for processes in sorted({int(each["processes"]) for each in rows}):
+        own = [each for each in rows if each["processes"] == processes]
+        label = f"{processes} process" + ("es" if processes > 1 else "")
+        series[label] = [(each["at_once"], each["runs_a_minute"]) for each in own]
+        series[f"{label}, modelled"] = [(each["at_once"], each["modelled"]) for each in own]
+    plot("capacity-measured.svg", "Runs a minute, measured and modelled", "runs at once", series, dashed="modelled")
+    day = {f"{need.runs:,} a day, in {need.runs // 10_000:,}": need for need in needs}
+    lines = {
+        label: [(hour, running / (need.runs / 10_000)) for hour, running, _ in need.by_hour]
+        for label, need in day.items()
+    }
+    plot("capacity-day.svg", "Runs at work over a simulated day, for each 10,000 runs a day", "hour", lines)
+    page = DOCS / "capacity.md"
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n" + "\n\n".join(sections) + f"\n\n{END}{after}", encoding="utf-8")
+
+
+def main() -> None:
+    """Compute and print; with `--page` write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--page", action="store_true", help="write tables and plots of docs/capacity.md")
+    given = parser.parse_args()
+    measured = json.loads(PLACE.read_text(encoding="utf-8"))
+    rows = compared(measured)
+    needs = [needed(measured, runs) for runs in DAYS]
+    for need in needs:
+        simulate(measured, need)
+    dollars = " | ".join(f"{model}, $" for model in MODELS)
+    sections = [
+        "### One run",
+        f"{measured['machine']}.",
+        of_one_run(measured),
+        of_pools(measured),
+        "### Runs a minute, measured and modelled",
+        comparison(rows),
+        "![Runs a minute, measured and modelled](pictures/capacity-measured.svg)",
+        "### A likely run of a real model, by strategy",
+        table(f"strategy, medium depth | calls | tokens shown | tokens written | {dollars}", likely_runs()),
+        "### What a day needs",
+        of_days(measured, needs),
+        "![Runs at work over a simulated day](pictures/capacity-day.svg)",
+    ]
+    print("\n\n".join(sections))
+    if given.page:
+        write_page(sections, rows, needs)
+    beyond = [each for each in rows if abs(each["error"]) > ALLOWED_ERROR]
+    if beyond:
+        raise SystemExit(f"{len(beyond)} of {len(rows)} points differ by more than {ALLOWED_ERROR:.0%}")
+
+
+if __name__ == "__main__":
+    main()

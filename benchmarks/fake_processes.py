@@ -18,6 +18,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import Site, WebWorld
 
 ROOT = Path(__file__).resolve().parents[1]
+LONGEST_LINE = 4_000_000
 
 
 class FakeProcess:
@@ -30,7 +31,7 @@ class FakeProcess:
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, *self._command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+            sys.executable, *self._command, cwd=ROOT, stdout=asyncio.subprocess.PIPE, limit=LONGEST_LINE
         )
         assert self._process.stdout is not None
         self._place = json.loads(await self._process.stdout.readline())
