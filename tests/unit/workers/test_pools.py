@@ -5,8 +5,9 @@ from temporalio.bridge.proto.workflow_completion import WorkflowActivationComple
 from temporalio.worker import WorkflowInstance
 from temporalio.workflow import Info
 
+from contracts.base import Contract
 from contracts.failures import EVENTS_AFTER_TASK
-from workers.pools import CheckedInstance
+from workers.pools import CheckedInstance, workflow_runner
 
 
 class Instance(WorkflowInstance):
@@ -50,3 +51,14 @@ def test_an_instance_has_no_payload_contexts() -> None:
     instance = CheckedInstance(Instance())
     assert instance.get_serialization_context(None) is instance.get_external_store_context(None) is None
     assert instance.get_thread_id() == 7
+
+
+def test_validators_are_made_before_the_first_task() -> None:
+    """Those of contracts wait for their first use, but not in a worker: no workflow task waits for one."""
+
+    class Late(Contract):
+        number: int = 0
+
+    assert not Late.__pydantic_complete__
+    workflow_runner()
+    assert Late.__pydantic_complete__
