@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.load import PLACE
+from benchmarks.load import AT_ONCE, PLACE
 from contracts.outcome import Usage
 from contracts.strategies import list_selectable
 from providers.models.endpoints import PriceTable
@@ -30,18 +30,24 @@ from workers.pools import DEFAULT_SLOTS
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 LIKELY: Final = Path(__file__).parents[1] / "activities" / "likely_runs.json"
+FETCH_SECONDS: Final = 1.0
+"""What a page or a search of the real web is taken to hold a slot: an assumption, not a measurement."""
+LOCAL_SECONDS: Final = 0.01
+"""What a page or a search of the fakes takes besides processor time."""
 BEGIN, END = "<!-- computed -->", "<!-- end of what is computed -->"
 ALLOWED_ERROR: Final = 0.15
 DAY: Final = 86_400.0
 DAYS: Final = (10_000, 100_000, 1_000_000)
-SIMULATED: Final = 10_000
+SIMULATED: Final = 6_000
 """Most runs of a simulated day; of larger days a share is simulated, with the same share of every resource."""
+CALLS_IN_A_ROW: Final = 5.5
+"""Calls of the measured run that follow one another; of three analyses and of a reflection beside, the slowest."""
 PEAK: Final = 2.0
 """Arrivals in the busiest hour, over the mean of the day; the quietest has none."""
 BUSY: Final = 0.7
 """Share of a processor that a worker process may use in the busiest hour."""
 ROOM: Final = 1.3
-"""Places and slots over what the busiest hour needs on average."""
+"""Slots, and requests of the provider, over what the busiest hour needs on average."""
 MODELS: Final = ("claude-haiku-4-5", "claude-sonnet-4-5", "gpt-5-mini")
 Action = Callable[[], None]
 
@@ -141,7 +147,7 @@ class Work:
     pool: str
     after: int
     wait: float
-    """Seconds without processor time; of a model call drawn anew."""
+    """Seconds without processor time, the shortest of its kind; of a model call drawn anew."""
     is_call: bool
 
 
@@ -160,10 +166,14 @@ class Shape:
             per_pool[each["pool"]] = per_pool.get(each["pool"], 0) + 1
         total = len(run["activities"])
         each_cpu = {pool: seconds / per_pool.get(pool, total) for pool, seconds in cpu.items()}
+        least: dict[str, float] = {}
+        for each in run["activities"]:
+            least[each["name"]] = min(each["seconds"], least.get(each["name"], math.inf))
         works = []
         for each in run["activities"]:
             is_call = each["pool"] == "models" and each["seconds"] > 1.0
-            wait = max(0.0, each["seconds"] - each_cpu[each["pool"]])
+            # The quickest of its kind: waits for a processor are what the model itself makes.
+            wait = max(0.0, least[each["name"]] - each_cpu[each["pool"]])
             works.append(Work(each["pool"], each["after"], wait, is_call))
         return cls(works, each_cpu)
 
@@ -296,8 +306,8 @@ def point(shape: Shape, processes: int, at_once: int, cores: float, call: tuple[
     """Runs a minute and seconds of a run on the machine of the measurement, where a run begins as soon as one ends."""
     clock = Clock()
     machine = Machine(clock, cores)
-    workers = [Process(machine) for _ in range(processes)]
-    pools = {pool: [Pool(each, slots) for each in workers] for pool, slots in {"workflows": 0, **DEFAULT_SLOTS}.items()}
+    workers = [one_process(Process(machine)) for _ in range(processes)]
+    pools = {pool: [each[pool][0] for each in workers] for pool in workers[0]}
     made = Deployment(clock, shape, pools, Process(machine), Process(machine), call)
 
     def again() -> None:
@@ -310,6 +320,41 @@ def point(shape: Shape, processes: int, at_once: int, cores: float, call: tuple[
     clock.run(240.0)
     runs = made.ended[first:]
     return len(runs) / 3.0, statistics.mean(seconds for _, seconds in runs)
+
+
+def quiet_shape(measured: dict[str, Any]) -> Shape:
+    """Return the run with the processor seconds of a machine on which nothing else ran."""
+    shape = Shape.measured(measured["run"], cpu_of(measured["run"], measured["quiet"]))
+    for work in shape.works:
+        work.wait = work.wait if work.is_call else LOCAL_SECONDS
+    return shape
+
+
+def bursts(measured: dict[str, Any]) -> list[dict[str, float]]:
+    """Each measured burst of runs on a quiet machine, with the seconds until the last has ended by the model."""
+    rows = []
+    for each in measured["quiet"]["bursts"]:
+        clock = Clock()
+        machine = Machine(clock, measured["cores"])
+        made = Deployment(
+            clock,
+            quiet_shape(measured),
+            one_process(Process(machine)),
+            Process(machine),
+            Process(machine),
+            (each["call_seconds"], each["call_seconds"]),
+        )
+        for _ in range(each["runs"]):
+            made.arrive()
+        clock.run(DAY)
+        seconds = max(ended for ended, _ in made.ended)
+        rows.append(each | {"modelled": seconds, "error": seconds / each["seconds"] - 1})
+    return rows
+
+
+def one_process(process: Process) -> dict[str, list[Pool]]:
+    """Return all pools in one process."""
+    return {pool: [Pool(process, slots)] for pool, slots in {"workflows": 0, **DEFAULT_SLOTS}.items()}
 
 
 def compared(measured: dict[str, Any]) -> list[dict[str, float]]:
@@ -362,30 +407,36 @@ class Need:
 def needed(measured: dict[str, Any], runs: int) -> Need:
     """Work out processes, places and limits from means of the busiest hour."""
     run = measured["run"]
+    cpu = cpu_of(run, measured["quiet"])
     peak = PEAK * runs / DAY
     low, high = measured["call_seconds"]
-    alone = min(measured["points"], key=lambda each: each["at_once"])["run_seconds"]
     held = dict.fromkeys(DEFAULT_SLOTS, 0.0)
     calls = 0
     for each in run["activities"]:
         is_call = each["pool"] == "models" and each["seconds"] > 1.0
         calls += is_call
-        held[each["pool"]] += (low + high) / 2 if is_call else each["seconds"]
+        held[each["pool"]] += (low + high) / 2 if is_call else FETCH_SECONDS
     processes = {}
-    for pool, seconds in run["cpu"].items():
-        if pool == "server":
-            continue
+    for pool in ("workflows", *DEFAULT_SLOTS):
+        seconds = cpu[pool]
         by_processor = peak * seconds / BUSY
         by_slots = peak * held[pool] * ROOM / DEFAULT_SLOTS[pool] if pool in held else 0.0
         processes[pool] = max(1, math.ceil(max(by_processor, by_slots)))
-    return Need(runs, peak, processes, math.ceil(peak * alone * ROOM + 2), peak * 60 * calls * ROOM + 5)
+    at_once = with_room(peak * CALLS_IN_A_ROW * (low + high) / 2)
+    return Need(runs, peak, processes, at_once, peak * 60 * calls * ROOM + 5)
+
+
+def with_room(mean: float) -> int:
+    """Return places for so many runs on average: the more there are, the less they differ from the mean."""
+    return math.ceil(mean + 2 * math.sqrt(mean) + 1)
 
 
 def simulate(measured: dict[str, Any], need: Need) -> None:
     """Let a day pass with what was worked out; of a large day, a share of it."""
     share = min(1.0, SIMULATED / need.runs)
     clock = Clock()
-    shape = Shape.measured(measured["run"], measured["run"]["cpu"] | {"fakes": 0.0})
+    shape = quiet_shape(measured)
+    shape.cpu["fakes"] = 0.0
     pools: dict[str, list[Pool]] = {}
     for pool, count in need.processes.items():
         slots = DEFAULT_SLOTS.get(pool, 0)
@@ -399,7 +450,7 @@ def simulate(measured: dict[str, Any], need: Need) -> None:
         Process(endless),
         Process(endless),
         tuple(measured["call_seconds"]),
-        at_once=max(2, math.ceil(need.at_once * share)),
+        at_once=with_room(need.peak * share * CALLS_IN_A_ROW * statistics.mean(measured["call_seconds"])),
         limiter=Limiter(clock, need.requests_a_minute * share),
     )
     made.shape.cpu["server"] = 0.0  # a cluster: its delay is within the measured seconds
@@ -453,6 +504,33 @@ def comparison(rows: list[dict[str, float]]) -> str:
     head = "worker processes | runs at once | cores that others used | server s a run | workers s a run "
     head += "| seconds of a run | modelled | runs a minute | modelled | error"
     return table(head, lines)
+
+
+def of_bursts(rows: list[dict[str, float]]) -> str:
+    """Return the measured bursts beside the model."""
+    lines = [
+        f"{each['runs']} | {each['call_seconds']} | {each['seconds']} | {each['modelled']:.2f} | {each['error']:+.0%}"
+        for each in rows
+    ]
+    return table("runs begun at once | seconds of a call | measured, s | modelled, s | error", lines)
+
+
+def grid(measured: dict[str, Any]) -> dict[int, list[tuple[float, float]]]:
+    """Return, by worker processes, runs at once and modelled runs a minute on the quiet machine."""
+    shape = quiet_shape(measured)
+    call = tuple(measured["call_seconds"])
+    return {
+        processes: [(size, point(shape, processes, size, measured["cores"], call)[0]) for size in AT_ONCE]
+        for processes in (1, 2, 4)
+    }
+
+
+def of_grid(curves: dict[int, list[tuple[float, float]]]) -> str:
+    """Return the modelled runs a minute."""
+    head = " | ".join(["worker processes", *(f"{size} at once" for size in AT_ONCE)])
+    return table(
+        head, [" | ".join([str(count), *(f"{rate:.0f}" for _, rate in line)]) for count, line in curves.items()]
+    )
 
 
 def of_one_run(measured: dict[str, Any]) -> str:
@@ -519,12 +597,14 @@ def of_days(measured: dict[str, Any], needs: list[Need]) -> str:
         output_tokens=round(sum(count * written for count, _, written in roles)),
     )
     cost = PriceTable().cost_usd(MODELS[0], spent) or 0.0
-    alone = min(measured["points"], key=lambda each: each["at_once"])["run_seconds"]
-    slow = {each.runs: math.ceil(each.peak * max(alone, likely["seconds"]) * ROOM) for each in needs}
+    slow = {each.runs: with_room(each.peak * likely["seconds"]) for each in needs}
     lines: list[tuple[str, list[str]]] = [
         ("runs a second in the busiest hour", [f"{each.peak:.2f}" for each in needs]),
         *((f"processes of `{pool}`", [str(each.processes[pool]) for each in needs]) for pool in needs[0].processes),
-        ("processors of the workers, busiest hour", [f"{each.peak * _worker_cpu(run):.1f}" for each in needs]),
+        (
+            "processors of the workers, busiest hour",
+            [f"{each.peak * measured['quiet']['worker_cpu']:.1f}" for each in needs],
+        ),
         ("`runs.at_once`, calls of 2 to 5 s", [f"{each.at_once:,}" for each in needs]),
         (f"`runs.at_once`, runs of {likely['seconds']} s", [f"{slow[each.runs]:,}" for each in needs]),
         ("memory of the workers, GB", [f"{_gigabytes(run, each, each.at_once):.1f}" for each in needs]),
@@ -539,7 +619,10 @@ def of_days(measured: dict[str, Any], needs: list[Need]) -> str:
         ("Temporal: actions a second, busiest hour", [f"{each.peak * actions:,.0f}" for each in needs]),
         ("Temporal: actions a month", [f"{each.runs * actions * 30 / 1e6:,.0f} million" for each in needs]),
         ("Temporal: histories of 30 days, GB", [f"{each.runs * run['bytes'] * 30 / 1e9:,.0f}" for each in needs]),
-        ("Temporal: processors of the server", [f"{each.peak * run['cpu']['server']:.1f}" for each in needs]),
+        (
+            "Temporal: processors of the server",
+            [f"{each.peak * measured['quiet']['server_cpu']:.1f}" for each in needs],
+        ),
         (
             "Redis: memory for the records of a day, GB",
             [f"{each.runs * run['redis_bytes'] / 1e9:,.1f}" for each in needs],
@@ -561,17 +644,13 @@ def of_days(measured: dict[str, Any], needs: list[Need]) -> str:
     return table(head, [" | ".join([name, *values]) for name, values in lines])
 
 
-def _worker_cpu(run: dict[str, Any]) -> float:
-    return float(sum(seconds for pool, seconds in run["cpu"].items() if pool != "server"))
-
-
 def _gigabytes(run: dict[str, Any], need: Need, at_once: int) -> float:
     at_rest = sum(count * run["warm_megabytes"][pool] for pool, count in need.processes.items())
     return float(at_rest + at_once * sum(run["run_megabytes"].values())) / 1_000
 
 
-def plot(name: str, title: str, across: str, series: dict[str, list[tuple[float, float]]], *, dashed: str = "") -> None:
-    """Write lines as a picture; those whose names end with `dashed` are dashed, in the colour of the one before."""
+def plot(name: str, title: str, across: str, series: dict[str, list[tuple[float, float]]]) -> None:
+    """Write lines as a picture."""
     width, height, left, low = 640, 320, 56, 40
     all_points = [pair for line in series.values() for pair in line]
     most_x, most_y = max(x for x, _ in all_points), max(y for _, y in all_points) * 1.1
@@ -589,29 +668,20 @@ def plot(name: str, title: str, across: str, series: dict[str, list[tuple[float,
         x_at = at(most_x * step / 4, 0).split(",")[0]
         parts.append(f'<text x="{x_at}" y="{height - 22}" font-size="11">{most_x * step / 4:,.0f}</text>')
     parts.append(f'<text x="{left}" y="{height - 6}" font-size="11">{across}</text>')
-    colour = -1
     for number, (label, line) in enumerate(series.items()):
-        is_dashed = bool(dashed) and label.endswith(dashed)
-        colour += not is_dashed
-        style = ' stroke-dasharray="5 4"' if is_dashed else ""
         points = " ".join(at(x, y) for x, y in line)
-        stroke = colours[colour % len(colours)]
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="2"{style}/>')
+        stroke = colours[number % len(colours)]
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{stroke}" stroke-width="2"/>')
         parts.append(f'<text x="{width - 140}" y="{48 + 16 * number}" font-size="11" fill="{stroke}">{label}</text>')
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" font-family="sans-serif"'
     picture = f'<svg xmlns="http://www.w3.org/2000/svg" {box}>\n<rect width="100%" height="100%" fill="white"/>\n'
     (DOCS / "pictures" / name).write_text(picture + "\n".join(parts) + "\n</svg>\n", encoding="utf-8")
 
 
-def write_page(sections: list[str], rows: list[dict[str, float]], needs: list[Need]) -> None:
+def write_page(sections: list[str], curves: dict[int, list[tuple[float, float]]], needs: list[Need]) -> None:
     """Replace what is computed in the page on capacity, and its pictures."""
-    series: dict[str, list[tuple[float, float]]] = {}
-    for processes in sorted({int(each["processes"]) for each in rows}):
-        own = [each for each in rows if each["processes"] == processes]
-        label = f"{processes} process" + ("es" if processes > 1 else "")
-        series[label] = [(each["at_once"], each["runs_a_minute"]) for each in own]
-        series[f"{label}, modelled"] = [(each["at_once"], each["modelled"]) for each in own]
-    plot("capacity-measured.svg", "Runs a minute, measured and modelled", "runs at once", series, dashed="modelled")
+    lines = {f"{count} process" + ("es" if count > 1 else ""): line for count, line in curves.items()}
+    plot("capacity-machine.svg", "Runs a minute on two cores, calls of 2 to 5 s, modelled", "runs at once", lines)
     day = {f"{need.runs:,} a day, in {need.runs // 10_000:,}": need for need in needs}
     lines = {
         label: [(hour, running / (need.runs / 10_000)) for hour, running, _ in need.by_hour]
@@ -631,7 +701,9 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write tables and plots of docs/capacity.md")
     given = parser.parse_args()
     measured = json.loads(PLACE.read_text(encoding="utf-8"))
+    quiet = bursts(measured)
     rows = compared(measured)
+    curves = grid(measured)
     needs = [needed(measured, runs) for runs in DAYS]
     for need in needs:
         simulate(measured, need)
@@ -641,9 +713,13 @@ def main() -> None:
         f"{measured['machine']}.",
         of_one_run(measured),
         of_pools(measured),
-        "### Runs a minute, measured and modelled",
+        "### Bursts on a quiet machine, measured and modelled",
+        of_bursts(quiet),
+        "### Runs a minute on a quiet machine of two cores, modelled",
+        of_grid(curves),
+        "![Runs a minute, modelled](pictures/capacity-machine.svg)",
+        "### Runs a minute on a machine that others use, measured and modelled",
         comparison(rows),
-        "![Runs a minute, measured and modelled](pictures/capacity-measured.svg)",
         "### A likely run of a real model, by strategy",
         table(f"strategy, medium depth | calls | tokens shown | tokens written | {dollars}", likely_runs()),
         "### What a day needs",
@@ -652,7 +728,8 @@ def main() -> None:
     ]
     print("\n\n".join(sections))
     if given.page:
-        write_page(sections, rows, needs)
+        write_page(sections, curves, needs)
+    rows += quiet
     beyond = [each for each in rows if abs(each["error"]) > ALLOWED_ERROR]
     if beyond:
         raise SystemExit(f"{len(beyond)} of {len(rows)} points differ by more than {ALLOWED_ERROR:.0%}")

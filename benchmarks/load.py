@@ -36,8 +36,10 @@ AT_ONCE: Final = (10, 20, 40, 80)
 CALL_SECONDS: Final = (2.0, 5.0)
 SUBJECTS: Final = 180
 """More hosts than those of their pages fit no variable of the environment; further runs read pages that are cached."""
-RAMP_SECONDS: Final = 22.0
-WINDOW_SECONDS: Final = 30.0
+RAMP_SECONDS: Final = 25.0
+WINDOW_SECONDS: Final = 40.0
+LEAST_RUNS: Final = 5
+"""With fewer in the window a point says nothing, and is left out."""
 FOOTPRINT_RUNS: Final = 12
 FOOTPRINT_AT_ONCE: Final = 6
 REST_SECONDS: Final = 15.0
@@ -118,6 +120,9 @@ async def points(processes: int, folder: Path, sizes: tuple[int, ...]) -> list[d
             await asyncio.sleep(WINDOW_SECONDS)
             seconds = time.monotonic() - began
             runs = crowd.ended[first:]
+            if len(runs) < LEAST_RUNS:
+                print(f"{processes} processes, {size} at once: {len(runs)} runs ended in {seconds:.0f} s, left out")
+                continue
             after = (crowd.bench.cpu()["server"], sum(map(cpu_seconds, pids)), crowd.bench.cpu_of_fakes())
             used = [now - was for now, was in zip(after, before, strict=True)]
             point = {
