@@ -88,7 +88,10 @@ def find_doubtful(
     open_ones = [number for number in chosen if material.by_model and number not in looked]
     if open_ones:
         statements = [
-            Unsupported(claims[number].words, claims[number].evidence_ids, related[number]) for number in open_ones
+            Unsupported(
+                claims[number].words, claims[number].evidence_ids, related[number], lacking=verdicts[number].lacking
+            )
+            for number in open_ones
         ]
         found |= dict(zip(open_ones, search_pages(statements, material), strict=True))
     return checking.DoubtfulEntry(
@@ -100,7 +103,8 @@ def find_doubtful(
                 reason=verdicts[number].reason,
                 lacking=verdicts[number].lacking,
                 others=show_passages(
-                    _further(claims[number], related[number], found[number]), material.with_found(found[number])
+                    _further(claims[number], related[number], found[number], verdicts[number].lacking),
+                    material.with_found(found[number]),
                 ),
                 found=[*found[number], *_new_evidence(related[number], material)],
             )
@@ -116,8 +120,12 @@ def _second_look(claim: checking.ExtractedClaim, answers: Answers) -> checking.C
     return answer
 
 
-def _further(claim: checking.ExtractedClaim, related: Sequence[str], found: Sequence[Evidence]) -> list[str]:
-    keys = dict.fromkeys([*related, *(item.id for item in found)])
+def _further(
+    claim: checking.ExtractedClaim, related: Sequence[str], found: Sequence[Evidence], lacking: Sequence[str]
+) -> list[str]:
+    """Return the further passages of a claim; those that were found for the parts a checker named come first."""
+    of_pages = [item.id for item in found]
+    keys = dict.fromkeys([*of_pages, *related] if lacking else [*related, *of_pages])
     return [key for key in keys if key not in claim.evidence_ids]
 
 

@@ -42,6 +42,8 @@ MIN_FOUND_CHARACTERS: Final = 30
 """A definition may be shorter than what a gap is looked for in."""
 SEARCHED_CHARACTERS: Final = 4_000_000
 """Of pages that are searched for the doubtful claims of a text, those that they cite first: about a second."""
+MAX_PARTS: Final = 3
+"""Parts that a checker named and that are looked for by themselves."""
 RANKED_PASSAGES: Final = 200
 """Passages of pages about a claim, in which those with the words that it lacks are looked for."""
 RANKED_EACH: Final = 20
@@ -225,33 +227,44 @@ class Unsupported:
     evidence_ids: Sequence[str]
     others: Sequence[str] = ()
     """Passages of the run that are tried for it."""
+    lacking: Sequence[str] = ()
+    """The parts of it for which a checker found no passage, in its words."""
 
 
 def search_pages(statements: Sequence[Unsupported], material: Material) -> list[list[Evidence]]:
     """Return the passages of the pages read that share most with the unsupported part of each statement, best first.
 
-    At most `MAX_FOUND`, of the pages that it cites before all others; none is within a passage that the run has for the
+    Each part that a checker named is looked for by itself, as the words of a long statement would outweigh it. At most
+    `MAX_FOUND`, of the pages that it cites before all others; none is within a passage that the run has for the
     statement, and none repeats another.
     """
     language = material.entry.language
     texts = _searched_texts(statements, material)
     lacking = [_lacking_words(one, material) for one in statements]
+    named = [list(one.lacking[:MAX_PARTS]) for one in statements]
     subjects = [
-        [" ".join(form)] for one, missing in zip(statements, lacking, strict=True) for form in (missing, [one.words])
+        [subject]
+        for one, missing, parts in zip(statements, lacking, named, strict=True)
+        for subject in (*parts, " ".join(missing), one.words)
     ]
-    ranked = find_passages(
-        texts, subjects, language, RANKED_PASSAGES, shortest=MIN_FOUND_CHARACTERS, one_per_section=False
+    ranked = iter(
+        find_passages(texts, subjects, language, RANKED_PASSAGES, shortest=MIN_FOUND_CHARACTERS, one_per_section=False)
     )
     found = []
-    for number, one in enumerate(statements):
-        about_missing = ranked[2 * number]
-        about_all = ranked[2 * number + 1]
-        if len(lacking[number]) < FEW_LACKING:
+    for one, missing, parts in zip(statements, lacking, named, strict=True):
+        about_parts = [next(ranked) for _ in parts]
+        about_missing = next(ranked)
+        about_all = next(ranked)
+        if len(missing) < FEW_LACKING:
             # Passages on other subjects have a word or two of them as well.
             about_missing = [passage for passage in about_missing if passage in set(about_all)]
-        pairs = zip_longest(about_missing[:RANKED_EACH], about_all[:RANKED_EACH])
-        passages = dict.fromkeys(passage for pair in pairs for passage in pair if passage)
-        found.append(_choose(list(passages), one, material, texts))
+        rows = zip_longest(*(row[:RANKED_EACH] for row in (*about_parts, about_missing, about_all)))
+        subject_of: dict[FoundPassage, str] = {}
+        for row in rows:
+            for passage, subject in zip(row, (*parts, one.words, one.words), strict=True):
+                if passage is not None:
+                    subject_of.setdefault(passage, subject)
+        found.append(_choose(subject_of, one, material, texts))
     return found
 
 
@@ -291,18 +304,21 @@ def _lacking_words(one: Unsupported, material: Material) -> list[str]:
 
 
 def _choose(
-    passages: Sequence[FoundPassage], one: Unsupported, material: Material, texts: Mapping[str, str]
+    passages: Mapping[FoundPassage, str], one: Unsupported, material: Material, texts: Mapping[str, str]
 ) -> list[Evidence]:
-    """Return the best passages as evidence, without repetitions and what the statement has."""
+    """Return the best passages as evidence, without repetitions and what the statement has.
+
+    `passages` are in order, each with the words for which it was found: the statement or a part of it.
+    """
     language = material.entry.language
     own = [material.passages[key][0] for key in (*one.evidence_ids, *one.others) if key in material.passages]
     cited = {item.source_id for item in own[: len(one.evidence_ids)]}
     chosen: dict[bool, list[Evidence]] = {True: [], False: []}
     known: list[frozenset[str]] = []
-    for passage in passages:
+    for passage, subject in passages.items():
         text = texts[passage.source_id]
         is_cited = passage.source_id in cited
-        span = _best_sentences(text, passage, one.words, language)
+        span = _best_sentences(text, passage, subject, language)
         if span is None or any(_is_within(passage.source_id, span, item) for item in own):
             continue
         keys = _keys(text[slice(*span)], language)
@@ -310,7 +326,7 @@ def _choose(
             continue
         item = evidence_at(passage.source_id, text, *span)
         shown = Statement(f"{item.heading} {term_above(text, item.start)} {text[slice(*span)]}", language).stems
-        if material.shared_part(one.words, shown) < LEAST_SHARED:
+        if material.shared_part(subject, shown) < LEAST_SHARED:
             continue
         known.append(keys)
         chosen[is_cited].append(item)

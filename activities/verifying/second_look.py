@@ -7,6 +7,7 @@ in one call, in which each section stands once; words that the checker quotes fr
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
 from activities.reporting.claims import claim_id
@@ -22,7 +23,7 @@ from providers.verification.rules import find_code_names, find_differences
 
 LOOK_CHARACTERS: Final = 60_000
 """Of the sections of a second look, all together: about 15,000 tokens."""
-CLAIM_CHARACTERS: Final = 12_000
+CLAIM_CHARACTERS: Final = 20_000
 """Of sections for each statement, where there are few."""
 WHOLE_CHARACTERS: Final = 14_000
 """A page, or else a section, up to this length is shown whole, if there is room."""
@@ -57,18 +58,20 @@ def second_fingerprint(claim_fingerprint: str) -> str:
 def ask_again(doubtful: Sequence[checking.DoubtfulClaim], material: Material) -> checking.AskedEntry:
     """Return the statements of a second look with sections of their pages, each once; empty if no text is loaded.
 
-    First what surrounds the passages that they cite, then the whole sections of these, then what surrounds the further
-    passages that may support them.
+    First what surrounds the passages that they cite and, in turn with it, the further passages that may support them;
+    then the whole sections of the cited ones. A statement is judged by all that is shown of the pages that it cites.
     """
     found = material.with_found(item for claim in doubtful for item in claim.found)
     cited = [_places([passage.evidence_id for passage in claim.asked.passages], found) for claim in doubtful]
     others = [_places([passage.evidence_id for passage in claim.others], found) for claim in doubtful]
     texts = {key: found.text_of(key) for key in {place.source_id for row in (*cited, *others) for place in row}}
     room = min(LOOK_CHARACTERS, CLAIM_CHARACTERS * len(doubtful))
+    either = [
+        [place for pair in zip_longest(*rows) for place in pair if place] for rows in zip(cited, others, strict=True)
+    ]
     wanted = [
-        *(_around(place, texts[place.source_id]) for place in _in_turn(cited)),
+        *(_around(place, texts[place.source_id]) for place in _in_turn(either)),
         *(_section(place, texts[place.source_id]) for place in _in_turn(cited)),
-        *(_around(place, texts[place.source_id]) for place in _in_turn(others)),
     ]
     shown: list[Stretch] = []
     for stretch in wanted:
@@ -77,7 +80,12 @@ def ask_again(doubtful: Sequence[checking.DoubtfulClaim], material: Material) ->
     items = []
     for claim, *rows in zip(doubtful, cited, others, strict=True):
         own = [place for row in rows for place in row]
-        names = [section.id for stretch, section in sections.items() if any(map(stretch.holds, own))]
+        pages = {place.source_id for place in rows[0]}
+        names = [
+            section.id
+            for stretch, section in sections.items()
+            if stretch.source_id in pages or any(map(stretch.holds, own))
+        ]
         again = second_fingerprint(claim.asked.fingerprint)
         near = [section for section in sections.values() if section.id in names]
         remarks = _remaining_remarks(claim.asked, near, material)

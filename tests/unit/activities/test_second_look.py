@@ -130,6 +130,29 @@ def test_a_second_look_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> No
     assert END not in section.text
 
 
+def test_a_part_that_a_checker_named_is_looked_for_by_itself() -> None:
+    """A summary of many facts shares little with the passage of one; it is found on the page by that part's words."""
+    words = "Feedback is delayed, the first paragraph is of the standby, the load is the same, and ferries leave early"
+    _, claims, material = drafted(f"{words} [ev-1].\n")
+    found = {}
+    for named in ((), ("ferries leave early",)):
+        (answer,) = judged(claims, Verdict.PARTIAL).values()
+        answers = {answer.fingerprint: answer.with_fields(lacking=list(named))}
+        (claim,) = find_doubtful(claims, conclude(claims, answers), material).items
+        found[bool(named)] = "Ferries" in claim.others[0].text
+    assert found == {False: False, True: True}
+
+
+def test_all_that_is_shown_of_a_cited_page_counts_for_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A section that was chosen for one statement may have what another one lacks."""
+    monkeypatch.setitem(globals(), "PASSAGES", [*PASSAGES, evidence("ev-3", "src-1", "Ferries leave at noon.")])
+    shown = asked(f"{APPLY}\n## Ferries\n\nThe ferries leave at noon [ev-3].\n\n{LOAD}")
+    of_page = {section.id for section in shown.sections if section.source_id == "src-1"}
+    assert len(of_page) > 1
+    cites_page = [item.passages[0].evidence_id != "ev-2" for item in shown.items]
+    assert [of_page <= set(item.sections) for item in shown.items] == cites_page
+
+
 def place_of(source_id: str, quote: str) -> QuotePlace:
     """The place of words in a page."""
     start = SOURCES[source_id].index(quote)
