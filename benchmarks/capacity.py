@@ -143,8 +143,6 @@ class Need:
     run_seconds: tuple[float, float] = (0.0, 0.0)
     limited_seconds: float = 0.0
     """Longest wait of a call for the provider's limit."""
-    busiest: float = 0.0
-    """Share of its processor that the busiest process used in the busiest two hours."""
     by_hour: list[tuple[float, int, int]] = field(default_factory=list)
     """Hour of the day, runs at work and in line."""
 
@@ -212,16 +210,9 @@ def simulate(measured: dict[str, Any], need: Need) -> None:
         next_arrival()
 
     next_arrival()
-    before: list[float] = []
-    busiest = 0.0
     for quarter in range(96):
         clock.run((quarter + 1) * DAY / 96)
         need.by_hour.append(((quarter + 1) / 4, round(made.running / share), round(len(made.line) / share)))
-        busy = [place.process.busy for places in pools.values() for place in places]
-        used = [now - was for now, was in zip(busy, before or [0.0] * len(busy), strict=True)]
-        busiest = max(busiest, max(used) / (DAY / 96))
-        before = busy
-    need.busiest = busiest
     need.queue_seconds = _middle_and_95(made.queued)
     need.run_seconds = _middle_and_95([seconds for _, seconds in made.ended])
     need.limited_seconds = made.limiter.waited if made.limiter else 0.0
@@ -383,7 +374,6 @@ def of_days(measured: dict[str, Any], needs: list[Need]) -> str:
             [f"{each.run_seconds[0]:.1f}, {each.run_seconds[1]:.1f}" for each in needs],
         ),
         ("simulated: longest wait for the provider", [f"{each.limited_seconds:.1f} s" for each in needs]),
-        ("simulated: busiest process", [f"{each.busiest:.0%}" for each in needs]),
     ]
     head = " | ".join(["runs a day", *(f"{each.runs:,}" for each in needs)])
     return table(head, [" | ".join([name, *values]) for name, values in lines])

@@ -66,7 +66,6 @@ class Process:
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.busy = 0.0
         self._jobs: deque[tuple[float, Action]] = deque()
 
     @property
@@ -83,7 +82,6 @@ class Process:
     def work(self) -> None:
         """Do the first piece on a core."""
         seconds, then = self._jobs[0]
-        self.busy += seconds
 
         def end() -> None:
             self._jobs.popleft()
