@@ -143,8 +143,8 @@ class Need:
     run_seconds: tuple[float, float] = (0.0, 0.0)
     limited_seconds: float = 0.0
     """Longest wait of a call for the provider's limit."""
-    by_hour: list[tuple[float, int, int]] = field(default_factory=list)
-    """Hour of the day, runs at work and in line."""
+    by_hour: list[tuple[float, float]] = field(default_factory=list)
+    """Hour of the day, and the mean of runs at work in it."""
 
 
 def needed(measured: dict[str, Any], runs: int) -> Need:
@@ -210,9 +210,11 @@ def simulate(measured: dict[str, Any], need: Need) -> None:
         next_arrival()
 
     next_arrival()
-    for quarter in range(96):
-        clock.run((quarter + 1) * DAY / 96)
-        need.by_hour.append(((quarter + 1) / 4, round(made.running / share), round(len(made.line) / share)))
+    clock.run(DAY)
+    at_work = [0.0] * 24
+    for at, seconds in made.ended:
+        at_work[int(at // 3_600) % 24] += seconds / 3_600 / share
+    need.by_hour = [(hour + 0.5, number) for hour, number in enumerate(at_work)]
     need.queue_seconds = _middle_and_95(made.queued)
     need.run_seconds = _middle_and_95([seconds for _, seconds in made.ended])
     need.limited_seconds = made.limiter.waited if made.limiter else 0.0
@@ -419,8 +421,7 @@ def write_page(sections: list[str], curves: dict[int, list[tuple[float, float]]]
     plot("capacity-machine.svg", "Runs a minute on two cores, calls of 2 to 5 s, modelled", "runs at once", lines)
     day = {f"{need.runs:,} a day, in {need.runs // 10_000:,}": need for need in needs}
     lines = {
-        label: [(hour, running / (need.runs / 10_000)) for hour, running, _ in need.by_hour]
-        for label, need in day.items()
+        label: [(hour, running / (need.runs / 10_000)) for hour, running in need.by_hour] for label, need in day.items()
     }
     plot("capacity-day.svg", "Runs at work over a simulated day, for each 10,000 runs a day", "hour", lines)
     page = DOCS / "capacity.md"
