@@ -9,7 +9,7 @@ from pydantic import Field
 
 from contracts.base import Contract
 from contracts.lenient import Paragraph, Query, Sentence, UnfitAnswer, distinct, take_first
-from contracts.outlines import fit_outline
+from contracts.outlines import clean_heading, fit_outline
 from contracts.plan import MAX_ASSUMPTIONS, MAX_QUESTIONS, QuestionRound
 from contracts.request import Constraints
 from contracts.roles import QUERY_OUTPUT_TOKENS, BriefedInput, RoleAnswer, RoleSpec
@@ -39,6 +39,7 @@ class DecomposerAnswer(RoleAnswer):
     brief: Paragraph = Field(
         default="", description="what the report will answer, and for whom, in one or two sentences"
     )
+    title: Sentence = Field(default="", description="title of the report: its subject in at most twelve plain words")
     clarifying_questions: list[Sentence] = Field(
         default=[], description="at most three questions whose answers would change the plan; none if it is clear"
     )
@@ -60,6 +61,7 @@ class DecomposerAnswer(RoleAnswer):
         asked = [question for question_round in request.rounds for question in question_round.questions]
         questions = distinct(self.clarifying_questions, str, asked)
         return self.with_fields(
+            title=clean_heading(self.title),
             expanded_queries=take_first(queries, request.most_queries, notes, "queries"),
             outline=fit_outline(self.outline, notes),
             clarifying_questions=take_first(questions, MAX_QUESTIONS, notes, "questions"),

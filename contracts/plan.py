@@ -272,6 +272,8 @@ class PlanContent(Contract):
     """The readable content of a plan."""
 
     brief: str = ""
+    title: str = ""
+    """Title of the report; empty: it begins with the question."""
     nodes: BoundedList[PlanNode] = []
     """Parents before their children, otherwise in execution order."""
     outline: BoundedList[str] = []
@@ -293,16 +295,18 @@ class Plan(PlanContent):
 
     def texts(self) -> dict[str, Any]:
         """Return everything that a person approves, in the form of log events."""
-        objections = {}
-        if self.objections:
-            objections = {"objections": [objection.line() for objection in self.open_objections]}
-        return objections | {
+        texts: dict[str, Any] = {
             "version": self.version,
             "clarifying_questions": self.questions,
             "expanded_queries": [node.text for node in self.parts],
             "outline": self.outline,
             "assumptions": self.assumptions,
         }
+        if self.title:
+            texts["title"] = self.title
+        if self.objections:
+            texts["objections"] = [objection.line() for objection in self.open_objections]
+        return texts
 
     @property
     def short_limits(self) -> dict[str, float]:

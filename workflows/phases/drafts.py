@@ -238,7 +238,7 @@ def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
     return {
         **run_ids(run),
         "base": base and base.without_longer_figures(),
-        "title": shorten(" ".join(run.resolved.query.split()), 120),
+        "title": run.state.work.plan.title or shorten(" ".join(run.resolved.query.split()), 120),
         "outline": current_outline(run),
         "most_characters": run.resolved.limits.max_update_characters,
     }

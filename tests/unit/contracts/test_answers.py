@@ -317,10 +317,11 @@ def test_what_a_decomposer_proposes_is_bounded_and_new() -> None:
         "clarifying_questions": ["which one", "A?", "B?", "C?", "D?"],
         "outline": ["Costs"],
         "assumptions": ["It is new.", "it is new"],
+        "title": "# What **it** costs",
     }
     made = DecomposerAnswer.model_validate(given).fitted(asked, notes)
     assert (made.expanded_queries, made.clarifying_questions) == (["How?", "Why?"], ["A?", "B?", "C?"])
-    assert (made.outline, made.assumptions) == (["Costs"], ["It is new."])
+    assert (made.title, made.outline, made.assumptions) == ("What it costs", ["Costs"], ["It is new."])
     assert len(notes) == 3
     for name, value in (("expanded_queries", ["?"]), ("outline", ["#"])):
         with pytest.raises(UnfitAnswer, match=f"{name}: at least one"):

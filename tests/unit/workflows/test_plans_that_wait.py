@@ -60,6 +60,21 @@ async def test_a_request_may_do_without_the_approval_and_the_report_says_so(tmp_
         assert "Nobody approved the plan: the request did without" in await trial.report()
 
 
+async def test_a_plan_gives_the_report_its_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the log with the plan, and at the head of the report, which names the question under *Method*."""
+    plan = tool_work.decomposition
+    monkeypatch.setattr(tool_work, "decomposition", lambda prompt: plan(prompt) | {"title": "The cost of it"})
+    async with outlined(tmp_path, query=QUESTION) as trial:
+        await trial.asked()
+        (drafted,) = [event for event in trial.state.people.events if event.type == "plan.drafted"]
+        assert drafted.data["title"] == "The cost of it"
+        await trial.answer(inbox.read_approval(trial.state, [], 1))
+        await trial.task
+        report = await trial.report()
+        assert report.startswith("# The cost of it\n")
+        assert f"**Question:** {QUESTION}" in report
+
+
 async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
     """Queries, headings, questions, assumptions and constraints: in the query, the status, the details, and in the
     stored session (S2-010, S2-047, S2-048).

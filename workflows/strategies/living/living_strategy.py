@@ -234,6 +234,7 @@ async def _plan(run: ResearchRun) -> None:
     run.draft_plan(
         output.brief,
         with_searched(state.work.plan, planned),
+        title=output.title,
         outline=output.outline,
         questions=output.clarifying_questions,
         assumptions=output.assumptions,
