@@ -28,8 +28,6 @@ DOCS: Final = Path(__file__).parents[1] / "docs"
 LIKELY: Final = Path(__file__).parents[1] / "activities" / "likely_runs.json"
 FETCH_SECONDS: Final = 1.0
 """What a page or a search of the real web is taken to hold a slot: an assumption, not a measurement."""
-LOCAL_SECONDS: Final = 0.01
-"""What a page or a search of the fakes takes besides processor time."""
 BEGIN, END = "<!-- computed -->", "<!-- end of what is computed -->"
 ALLOWED_ERROR: Final = 0.15
 DAY: Final = 86_400.0
@@ -69,10 +67,7 @@ def point(shape: Shape, processes: int, at_once: int, cores: float, call: tuple[
 
 def quiet_shape(measured: dict[str, Any]) -> Shape:
     """Return the run with the processor seconds of a machine on which nothing else ran."""
-    shape = Shape.measured(measured["run"], cpu_of(measured["run"], measured["quiet"]))
-    for work in shape.works:
-        work.wait = work.wait if work.is_call else LOCAL_SECONDS
-    return shape
+    return Shape.measured(measured["run"], cpu_of(measured["run"], measured["quiet"]))
 
 
 def bursts(measured: dict[str, Any]) -> list[dict[str, float]]:
@@ -105,14 +100,11 @@ def one_process(process: Process) -> dict[str, list[Pool]]:
 def compared(measured: dict[str, Any]) -> list[dict[str, float]]:
     """Each measured point beside what the model says of it.
 
-    Processor seconds of a run are those of the lightest point with the same number of processes.
+    Processor seconds of a run are those of the point: other work on the machine makes them more.
     """
     rows = []
     for each in measured["points"]:
-        light = min(
-            (one for one in measured["points"] if one["processes"] == each["processes"]), key=lambda one: one["at_once"]
-        )
-        shape = Shape.measured(measured["run"], cpu_of(measured["run"], light))
+        shape = Shape.measured(measured["run"], cpu_of(measured["run"], each))
         cores = measured["cores"] - each["other_cores"]
         rate, seconds = point(shape, each["processes"], each["at_once"], cores, tuple(measured["call_seconds"]))
         rows.append(each | {"modelled": rate, "modelled_seconds": seconds, "error": rate / each["runs_a_minute"] - 1})

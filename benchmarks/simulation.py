@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+LOCAL_SECONDS: Final = 0.01
+"""What a page or a search of the fakes takes besides processor time."""
 Action = Callable[[], None]
 
 
@@ -109,7 +111,7 @@ class Work:
     pool: str
     after: int
     wait: float
-    """Seconds without processor time, the shortest of its kind; of a model call drawn anew."""
+    """Seconds without processor time; of a model call drawn anew."""
     is_call: bool
 
 
@@ -128,15 +130,10 @@ class Shape:
             per_pool[each["pool"]] = per_pool.get(each["pool"], 0) + 1
         total = len(run["activities"])
         each_cpu = {pool: seconds / per_pool.get(pool, total) for pool, seconds in cpu.items()}
-        least: dict[str, float] = {}
-        for each in run["activities"]:
-            least[each["name"]] = min(each["seconds"], least.get(each["name"], math.inf))
         works = []
         for each in run["activities"]:
             is_call = each["pool"] == "models" and each["seconds"] > 1.0
-            # The quickest of its kind: waits for a processor are what the model itself makes.
-            wait = max(0.0, least[each["name"]] - each_cpu[each["pool"]])
-            works.append(Work(each["pool"], each["after"], wait, is_call))
+            works.append(Work(each["pool"], each["after"], LOCAL_SECONDS, is_call))
         return cls(works, each_cpu)
 
 
