@@ -1,7 +1,7 @@
 """What waiting costs, of memory and of processor time: `python -m benchmarks.waiting [--runs 40] [--queued 2000]`.
 
 With `--queued N` only this: six runs are at work and N more are in line. Processor time of workers and server with the
-line, less that without it; attempts of activities; how long `research list` takes that shows them all.
+line, less that without it; attempts of activities; how long `research list` takes for a page, and for all.
 
 Without it, memory of a workflows worker, by waiting run and by node of a tree.
 
@@ -133,12 +133,15 @@ async def queue_of(made: Topology, length: int) -> None:
     with_line = await cores(made)
     each = (await attempts(client, sample) - before) / (time.monotonic() - at) / len(sample)
     began = time.monotonic()
+    await made.command("list")
+    page_seconds = time.monotonic() - began
+    began = time.monotonic()
     code, shown, _ = await made.command("list", "--limit", str(length + AT_WORK))
     seconds = time.monotonic() - began
     lines = sum(" queued " in line for line in shown.splitlines())
     print(
         f"| {length} | {entered:.0f} s | {without:.3f} | {with_line:.3f} | {(with_line - without) * 100:.1f} % "
-        f"| {each * length:.1f} | {seconds:.2f} s, {lines} shown as queued, exit {code} |",
+        f"| {each * length:.1f} | {page_seconds:.2f} s | {seconds:.2f} s, {lines} shown as queued, exit {code} |",
         flush=True,
     )
 
@@ -148,8 +151,8 @@ async def queued(length: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), configuration=f"[runs]\nat_once = {AT_WORK}\n") as made:
             await made.start_workers()
-            print("| in line | to enter | cores without | with | more, of one | attempts, events a second | `list` |")
-            print("|---|---|---|---|---|---|---|")
+            print("| in line | to enter | cores without | with | more, of one | attempts, events/s | `list` | of all |")
+            print("|---|---|---|---|---|---|---|---|")
             await queue_of(made, length)
 
 

@@ -51,11 +51,12 @@ SERVER_SETTINGS = (
 )
 """Settings for a server of a single process."""
 
-GO_SETTINGS = {"GOGC": "400", "GOMEMLIMIT": "200MiB"} | ({"GOMAXPROCS": "1"} if (os.cpu_count() or 1) <= 2 else {})
-"""Go runtime of the server: the heap grows by 400 % before a collection, less near 200 MB.
+GO_SETTINGS = {"GOGC": "200"} | ({"GOMAXPROCS": "1"} if (os.cpu_count() or 1) <= 2 else {})
+"""Go runtime of the server: the heap grows by 200 % before a collection.
 
 The default of 100 % costs a sixth more processor time. So does using both of two processors, without making runs
-faster.
+faster. A limit of memory (GOMEMLIMIT) made the server collect without a pause, on a whole processor, once more than a
+thousand open runs needed more than that.
 """
 
 API_HOST = "research%"
