@@ -273,7 +273,10 @@ async def test_an_unforeseen_error_is_logged_by_its_frames() -> None:
     assert line["frames"][-1].endswith(" in read")
 
 
-@pytest.mark.parametrize(("error", "final"), [(ValueError("x"), True), (OSError("disk"), False)])
+@pytest.mark.parametrize(
+    ("error", "final"),
+    [(ValueError("x"), True), (NameError("x"), True), (ImportError("x"), True), (OSError("disk"), False)],
+)
 async def test_an_error_of_the_program_is_not_tried_for_ever(error: Exception, final: bool) -> None:
     """Its third attempt is the last one: only the arguments matter to it; a disk or a network may come back."""
     history = [{"reported": 1}, {"reported": 2}]
