@@ -295,7 +295,7 @@ def test_runs_that_are_cut_short_or_get_nonsense_are_partial(runs: dict[str, See
 def test_many_corrections_arrive_as_updates(runs: dict[str, Seen]) -> None:
     """What verification does not support goes, passage by passage (S2-013)."""
     seen = runs["corrected"]
-    assert sum(int(each.text.split()[1]) for each in seen.log if each.type == "citation.corrected") >= 30
+    assert sum(int(each.text.split()[1]) for each in seen.log if each.type == "citation.corrected") >= 20
     assert seen.texts[-1].count(SECRET) < max(text.count(SECRET) for text in seen.texts)
 
 
