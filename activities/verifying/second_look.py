@@ -255,12 +255,10 @@ def adopt(claims: Claims, answers: Answers, material: Material) -> SecondLook:
 
 
 def _telling(places: Sequence[checking.QuotePlace], material: Material) -> list[checking.QuotePlace]:
-    """Return the places of an answer's quotes without headings, which as citations say nothing; with them if
-    nothing else is quoted.
-    """
+    """Return the places of an answer's quotes that are no headings, as those support nothing; if all are, all."""
     lines = [material.text_of(place.source_id)[: place.end].rpartition("\n")[2] for place in places]
-    told = [place for place, line in zip(places, lines, strict=True) if not line.lstrip().startswith("#")]
-    return told or list(places)
+    telling = [place for place, line in zip(places, lines, strict=True) if not line.lstrip().startswith("#")]
+    return telling or list(places)
 
 
 def _to_evidence(place: checking.QuotePlace, claim: checking.ExtractedClaim, material: Material) -> Evidence:
