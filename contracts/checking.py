@@ -1,7 +1,9 @@
 """Checks and corrections of a draft's claims: notebook entries, and their figures for the workflow."""
 
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from pydantic import model_validator
 
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.evidence import CheckMethod, ClaimVerdict, DocumentRef, Evidence, Verdict
@@ -64,7 +66,10 @@ class ClaimPlace(CompactModel):
 
 
 class AskedClaim(CompactModel):
-    """A claim for a checker: the plain-text sentence or cell, its place, and the passages it cites."""
+    """A claim for a checker or a corrector: the plain-text sentence or cell, its place, and the passages it cites.
+
+    A corrector's has its verdict, too, and further passages.
+    """
 
     fingerprint: str
     """Hash of its text and passages, so that the same claim is judged once."""
@@ -75,10 +80,35 @@ class AskedClaim(CompactModel):
     """Ids of the sections that are shown with it, in a second look."""
     remarks: list[str] = []
     """What a comparison of words did not find in the passages, or found otherwise; a question, no verdict."""
+    number: int = 0
+    """For a corrector: its index among the draft's claims."""
+    verdict: Verdict = Verdict.UNVERIFIED
+    """For a corrector: why it is doubtful; a checker is asked for it."""
+    reason: Text = ""
+    lacking: list[str] = []
+    """Of `partial`: its words for which no passage speaks."""
+    others: list[ShownPassage] = []
+    """Further passages: in which a second look found the deciding words; before it, those of the run and of its pages
+    that share most with the claim among those it does not cite."""
+    found: list[Evidence] = []
+    """Of them, those that are no evidence of the run yet."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_nested(cls, value: Any) -> Any:
+        """Read a doubtful claim of earlier versions, which had the claim of the checker inside."""
+        if isinstance(value, dict) and isinstance(value.get("asked"), dict):
+            return value["asked"] | {name: part for name, part in value.items() if name != "asked"}
+        return value
+
+    @property
+    def shown_passages(self) -> list[ShownPassage]:
+        """Return the passages that it cites, then the others."""
+        return [*self.passages, *self.others]
 
 
 class AskedEntry(ListEntry[AskedClaim]):
-    """The claims of one text for a checker, most important first."""
+    """The claims of one text for a checker or a corrector, most important first."""
 
     controls: list[AskedClaim] = []
     """Statements of the text with a passage that speaks of something else; a call shows one of them."""
@@ -199,32 +229,6 @@ class CorrectionAction(StrEnum):
 
 ACTION_ORDER: Final = tuple(CorrectionAction)
 """Actions from the mildest: a later one is taken only if no earlier one passes."""
-
-
-class DoubtfulClaim(CompactModel):
-    """A claim for a corrector."""
-
-    number: int
-    """Its index among the draft's claims."""
-    asked: AskedClaim
-    verdict: Verdict
-    reason: Text = ""
-    lacking: list[str] = []
-    """Of `partial`: its words for which no passage speaks."""
-    others: list[ShownPassage] = []
-    """Further passages: in which a second look found the deciding words; before it, those of the run and of its pages
-    that share most with the claim among those it does not cite."""
-    found: list[Evidence] = []
-    """Of them, those that are no evidence of the run yet."""
-
-    @property
-    def passages(self) -> list[ShownPassage]:
-        """Return the passages that it cites, then the others."""
-        return [*self.asked.passages, *self.others]
-
-
-DoubtfulEntry: TypeAlias = ListEntry[DoubtfulClaim]
-"""Doubtful claims of one draft, most important first."""
 
 
 class Proposal(CompactModel):

@@ -10,7 +10,6 @@ from contracts.checking import (
     CheckedSource,
     ClaimAnswer,
     CorrectionAction,
-    DoubtfulClaim,
     Proposal,
     ReviewScores,
     ShownSection,
@@ -67,6 +66,7 @@ class ClaimBatchInput(RoleInput):
     """Indexes of the claims in the entry, from 0."""
     bytes_shown: int = 0
     """Size of these claims with their passages, for the ledger."""
+    claims: list[AskedClaim] = []
 
     def subject(self) -> str:
         """Return the number of claims, in words."""
@@ -76,7 +76,6 @@ class ClaimBatchInput(RoleInput):
 class CheckInput(ClaimBatchInput):
     """Hand-off to the checker: claims with their passages, without the report or the question."""
 
-    claims: list[AskedClaim] = []
     controls: list[AskedClaim] = []
     """Statements with a passage that speaks of something else, of which the call shows one."""
     sections: list[ShownSection] = []
@@ -138,8 +137,6 @@ class CheckerResult(RoleAnswer):
 
 class CorrectInput(ClaimBatchInput):
     """Hand-off to the corrector: claims without support from their passages."""
-
-    claims: list[DoubtfulClaim] = []
 
     @property
     def asked_output_tokens(self) -> int:

@@ -19,7 +19,6 @@ from contracts.checking import (
     AskedClaim,
     ClaimAnswer,
     CorrectionAction,
-    DoubtfulClaim,
     Proposal,
     QuotePlace,
     ShownSection,
@@ -174,7 +173,7 @@ def ground_corrections(
 ) -> checking_roles.CorrectorResult:
     """Return one proposal for each claim of the call; an unusable one leaves the claim unchanged."""
     claims = work.request.claims
-    known = label_all((claim.asked.fingerprint for claim in claims), work.request)
+    known = label_all((claim.fingerprint for claim in claims), work.request)
     proposed: dict[str, checking_roles.ProposedCorrection] = {}
     for proposal in work.answer.proposals:
         name = known.get(proposal.claim.strip(), "")
@@ -182,11 +181,11 @@ def ground_corrections(
             work.warnings.append("a proposal for an unknown or a settled statement was ignored")
         proposed.setdefault(name, proposal)
     return checking_roles.CorrectorResult(
-        proposals=[_proposal(claim, proposed.get(claim.asked.fingerprint), work.request) for claim in claims]
+        proposals=[_proposal(claim, proposed.get(claim.fingerprint), work.request) for claim in claims]
     )
 
 
-def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
+def _proposal(claim: AskedClaim, proposed: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
     unchanged = Proposal(number=claim.number)
     # Further citations come from a second look, never from a proposal.
     if proposed is None or proposed.action in (CorrectionAction.KEEP, CorrectionAction.CITE):
@@ -194,16 +193,16 @@ def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection 
     reason = to_line(proposed.reason, REASON_CHARACTERS)
     if proposed.action is CorrectionAction.REMOVE:
         return Proposal(number=claim.number, action=proposed.action, reason=reason)
-    shown = [passage.evidence_id for passage in (*claim.asked.passages, *claim.others)]
+    shown = [passage.evidence_id for passage in claim.shown_passages]
     known = label_all(shown, request)
     labels = [name.strip().strip("[]") for name in proposed.passages]
     passages = list(dict.fromkeys(known[name] for name in labels if name in known))[:MAX_CITED]
-    passages = passages or [passage.evidence_id for passage in claim.asked.passages]
+    passages = passages or [passage.evidence_id for passage in claim.passages]
     text, rest, dropped = (
         to_line(without_markers(part), SENTENCE_CHARACTERS) for part in (proposed.text, proposed.rest, proposed.dropped)
     )
     is_split = proposed.action is CorrectionAction.SPLIT
-    if not passages or not text or text == claim.asked.text or is_split is not bool(rest):
+    if not passages or not text or text == claim.text or is_split is not bool(rest):
         return unchanged
     return Proposal(
         number=claim.number,

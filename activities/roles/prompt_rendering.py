@@ -32,7 +32,7 @@ from contracts.call_sizes import (
     SECTION_CHARACTERS,
     SHOWN_HEADINGS_CHARACTERS,
 )
-from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage, ShownSection
+from contracts.checking import AskedClaim, ShownPassage, ShownSection
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
@@ -423,20 +423,20 @@ class PromptBlocks:
         """Return earlier questions and answers; the latest has the highest priority."""
         return [self._turn(turn, number, number / len(turns)) for number, turn in enumerate(turns, start=1)]
 
-    def statements(self, template: str, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
+    def statements(self, template: str, claims: Sequence[AskedClaim]) -> list[PromptBlock]:
         """Return claims with their passages, rendered by a shared template; of a shared passage only the label."""
         shared = _shared_passages(claims)
         title = self.title_of(claims)
         return [self._statement(template, claim, number, shared, title) for number, claim in enumerate(claims, start=1)]
 
-    def title_of(self, claims: Sequence[AskedClaim | DoubtfulClaim]) -> str:
+    def title_of(self, claims: Sequence[AskedClaim]) -> str:
         """Return the first heading above several claims, if all have the same; it is shown once for all of them."""
-        titles = {tuple(_asked(claim).place.headings[:1]) for claim in claims}
+        titles = {tuple(claim.place.headings[:1]) for claim in claims}
         if len(claims) < 2 or len(titles) != 1:
             return ""
         return "".join(*titles)
 
-    def shared_passages(self, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
+    def shared_passages(self, claims: Sequence[AskedClaim]) -> list[PromptBlock]:
         """Return the passages that several claims have, each once, after its label."""
         return [self._shared_passage(passage) for passage in _shared_passages(claims).values()]
 
@@ -447,7 +447,7 @@ class PromptBlocks:
     def _section(self, section: ShownSection) -> PromptBlock:
         title = f"{section.title}; {ABSTRACT_ONLY}" if section.abstract_only else section.title
         names = {section.id}
-        claims = " ".join(_words_of(one) for one in self.request.claims if names.intersection(one.sections))
+        claims = " ".join(one.text for one in self.request.claims if names.intersection(one.sections))
 
         def render(level: Level) -> str:
             def lines() -> str:
@@ -514,17 +514,17 @@ class PromptBlocks:
         return self._unquoted(turn.answer, item)
 
     def _statement(
-        self, template: str, claim: AskedClaim | DoubtfulClaim, number: int, shared: Collection[str], title: str
+        self, template: str, claim: AskedClaim, number: int, shared: Collection[str], title: str
     ) -> PromptBlock:
         def render(level: Level) -> str:
-            passage = partial(self._passage, level, _words_of(claim))
+            passage = partial(self._passage, level, claim.text)
             return self._part(template, level, claim=claim, shared=shared, title=title, passage=passage)
 
         return self._item(ContentItem(f"statement-{number}", "statement", render, last=Level.HEADLINE))
 
     def _shared_passage(self, passage: ShownPassage) -> PromptBlock:
         label = show_label(passage.evidence_id, self)
-        claims = [_words_of(one) for one in self.request.claims]
+        claims = [one.text for one in self.request.claims]
 
         def render(level: Level) -> str:
             return label + self._passage(level, " ".join(claims), passage)
@@ -630,18 +630,10 @@ class PromptBlocks:
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
 
 
-def _asked(claim: AskedClaim | DoubtfulClaim) -> AskedClaim:
-    return claim.asked if isinstance(claim, DoubtfulClaim) else claim
-
-
-def _words_of(claim: AskedClaim | DoubtfulClaim) -> str:
-    return _asked(claim).text
-
-
-def _shared_passages(claims: Sequence[AskedClaim | DoubtfulClaim]) -> dict[str, ShownPassage]:
+def _shared_passages(claims: Sequence[AskedClaim]) -> dict[str, ShownPassage]:
     """Return the passages that more than one of these claims has, by their ids."""
-    counts = Counter(passage.evidence_id for claim in claims for passage in claim.passages)
-    passages = (passage for claim in claims for passage in claim.passages)
+    counts = Counter(passage.evidence_id for claim in claims for passage in claim.shown_passages)
+    passages = (passage for claim in claims for passage in claim.shown_passages)
     return {passage.evidence_id: passage for passage in passages if counts[passage.evidence_id] > 1}
 
 

@@ -67,7 +67,7 @@ SHORT_WORD: Final = 3  # letters of a word whose loss is not named
 
 def find_doubtful(
     claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material, answers: Answers | None = None
-) -> checking.DoubtfulEntry:
+) -> checking.AskedEntry:
     """Return the claims to correct, most important first, with further passages that may support them.
 
     After a second look, of which `answers` tells, these are the passages in which the checker found the deciding words.
@@ -94,11 +94,10 @@ def find_doubtful(
             for number in open_ones
         ]
         found |= dict(zip(open_ones, search_pages(statements, material), strict=True))
-    return checking.DoubtfulEntry(
+    return checking.AskedEntry(
         items=[
-            checking.DoubtfulClaim(
+            to_asked(claims[number], material).with_fields(
                 number=number,
-                asked=to_asked(claims[number], material),
                 verdict=verdicts[number].verdict,
                 reason=verdicts[number].reason,
                 lacking=verdicts[number].lacking,

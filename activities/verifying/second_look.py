@@ -55,14 +55,14 @@ def second_fingerprint(claim_fingerprint: str) -> str:
     return f"c-{long_hash(AGAIN, claim_fingerprint)}"
 
 
-def ask_again(doubtful: Sequence[checking.DoubtfulClaim], material: Material) -> checking.AskedEntry:
+def ask_again(doubtful: Sequence[checking.AskedClaim], material: Material) -> checking.AskedEntry:
     """Return the statements of a second look with sections of their pages, each once; empty if no text is loaded.
 
     First what surrounds the passages that they cite and, in turn with it, the further passages that may support them;
     then the whole sections of the cited ones. A statement is judged by all that is shown of the pages that it cites.
     """
     found = material.with_found(item for claim in doubtful for item in claim.found)
-    cited = [_places([passage.evidence_id for passage in claim.asked.passages], found) for claim in doubtful]
+    cited = [_places([passage.evidence_id for passage in claim.passages], found) for claim in doubtful]
     others = [_places([passage.evidence_id for passage in claim.others], found) for claim in doubtful]
     texts = {key: found.text_of(key) for key in {place.source_id for row in (*cited, *others) for place in row}}
     room = min(LOOK_CHARACTERS, CLAIM_CHARACTERS * len(doubtful))
@@ -86,10 +86,19 @@ def ask_again(doubtful: Sequence[checking.DoubtfulClaim], material: Material) ->
             for stretch, section in sections.items()
             if stretch.source_id in pages or any(map(stretch.holds, own))
         ]
-        again = second_fingerprint(claim.asked.fingerprint)
+        again = second_fingerprint(claim.fingerprint)
         near = [section for section in sections.values() if section.id in names]
-        remarks = _remaining_remarks(claim.asked, near, material)
-        items.append(claim.asked.with_fields(fingerprint=again, sections=names, remarks=remarks))
+        # What the first look found is no concern of the second one.
+        items.append(
+            checking.AskedClaim(
+                fingerprint=again,
+                text=claim.text,
+                place=claim.place,
+                passages=claim.passages,
+                sections=names,
+                remarks=_remaining_remarks(claim, near, material),
+            )
+        )
     if not sections:
         return checking.AskedEntry()
     # A statement that several sections of the report make is asked about once.

@@ -114,9 +114,9 @@ class VerifyingActivities:
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [item for entry in read for item in entry.items]
             known = {answer.fingerprint for answer in await self._load_answers(request.answers)}
-            doubtful = list[checking.DoubtfulClaim]()
+            doubtful = list[checking.AskedClaim]()
             if request.doubtful_entry:
-                doubtful = (await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)).items
+                doubtful = (await self.notebooks.read(request.doubtful_entry, checking.AskedEntry)).items
             draft = await self.content.get_text(material.entry.draft)
             material = material.with_found(item for claim in doubtful for item in claim.found)
             proposals, found = await asyncio.to_thread(seek_for_rests, proposals, material)
@@ -154,7 +154,7 @@ class VerifyingActivities:
                 draft = await store_draft(self.content, changed.described, changed.text)
             claims = material.entry.claims
             verdicts = conclude(claims, known)
-            doubtful = checking.DoubtfulEntry()
+            doubtful = checking.AskedEntry()
             second = checking.AskedEntry()
             if request.corrects:
                 doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material, known)

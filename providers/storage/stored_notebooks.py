@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 
 from contracts import roles
 from contracts.addresses import canonical_url
-from contracts.checking import AnswersEntry, AskedEntry, ClaimsEntry, DoubtfulEntry
-from contracts.checking_roles import CheckInput, CorrectInput, ReviewedClaim, ReviewInput
+from contracts.checking import AnswersEntry, AskedEntry, ClaimsEntry
+from contracts.checking_roles import CheckInput, ClaimBatchInput, ReviewedClaim, ReviewInput
 from contracts.evidence import (
     DocumentRef,
     Evidence,
@@ -103,14 +103,12 @@ class Notebooks:
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, roles.GapsInput):
             update["read_sources"] = list(await asyncio.gather(*map(self._complete_extract, request.read_sources)))
-        if isinstance(request, CheckInput) and request.entry:
+        if isinstance(request, ClaimBatchInput) and request.entry:
             asked = await self.read(request.entry, AskedEntry)
             update["claims"] = [asked.items[number] for number in request.numbers]
-            update["controls"] = asked.controls
-            update["sections"] = asked.sections
-        if isinstance(request, CorrectInput) and request.entry:
-            doubtful = await self.read(request.entry, DoubtfulEntry)
-            update["claims"] = [doubtful.items[number] for number in request.numbers]
+            if isinstance(request, CheckInput):
+                update["controls"] = asked.controls
+                update["sections"] = asked.sections
         if isinstance(request, ReviewInput) and request.claims_entry:
             update |= await self._complete_review(request)
         if isinstance(request, roles.FindingsInput) and request.entries:

@@ -13,12 +13,12 @@ from activities.verifying.material import Answers, Material, conclude, extract_c
 from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
 from contracts.addresses import digest
 from contracts.checking import (
+    AskedClaim,
     AskedEntry,
     CheckedSource,
     ClaimAnswer,
     ClaimsEntry,
     CorrectionAction,
-    DoubtfulClaim,
     ExtractedClaim,
     QuotePlace,
 )
@@ -68,7 +68,7 @@ def judged(claims: list[ExtractedClaim], verdict: Verdict) -> dict[str, ClaimAns
     return {claim.fingerprint: ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict) for claim in claims}
 
 
-def doubtful_of(markdown: str, verdict: Verdict = Verdict.PARTIAL) -> tuple[list[DoubtfulClaim], Material]:
+def doubtful_of(markdown: str, verdict: Verdict = Verdict.PARTIAL) -> tuple[list[AskedClaim], Material]:
     """The doubtful claims of a draft."""
     _, claims, material = drafted(markdown)
     return find_doubtful(claims, conclude(claims, judged(claims, verdict)), material).items, material
@@ -248,7 +248,7 @@ def test_the_words_without_a_passage_are_data() -> None:
     assert verdicts[0].lacking == ["half of it"]
     (item,) = find_doubtful(claims, verdicts, after, known).items
     assert (item.lacking, item.others) == (["half of it"], [])
-    assert len(item.asked.passages) == 2
+    assert len(item.passages) == 2
 
 
 def test_what_contradicts_a_statement_is_shown_to_its_corrector_and_not_cited() -> None:

@@ -613,7 +613,7 @@ def test_a_conclusion_is_tried_with_the_passages_of_the_sentences_beside_it() ->
     claims, material = material_with(draft)
     answers = answers_for([claim for claim in claims if claim.asked], Verdict.PARTIAL)
     doubtful = find_doubtful(claims, conclude(claims, answers), material).items
-    others = {item.asked.text: [passage.evidence_id for passage in item.others] for item in doubtful}
+    others = {item.text: [passage.evidence_id for passage in item.others] for item in doubtful}
     assert others["So nothing else counts."][0] == "ev-2"
     assert "ev-3" not in others["So nothing else counts."]
 

@@ -18,9 +18,9 @@ from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
 from contracts.checking import (
     AskedClaim,
+    AskedEntry,
     ClaimAnswer,
     ClaimPlace,
-    DoubtfulClaim,
     QuotePlace,
     ShownPassage,
     ShownSection,
@@ -117,10 +117,27 @@ def test_a_statement_is_shown_in_its_place() -> None:
     lines = ["headings: Stores › Memory", "lead: In this order:", "before: 1. Stop it.", "column: Step"]
     assert first[1][:5] == [*lines, "statement: It holds 1 GB."]
     assert second[1][:5] == [*lines[:2], "row: Name: cache", "column: Step", "statement: 4"]
-    doubtful = [DoubtfulClaim(number=0, asked=shown[0], verdict=Verdict.PARTIAL, reason="r")]
+    doubtful = [shown[0].with_fields(verdict=Verdict.PARTIAL, reason="r")]
     prompt = render_role(CORRECTOR, CorrectInput(**common(canary=CANARY, claims=doubtful)), {}).prompt
     ((_, corrected),) = checking_work.elements_of(prompt)
     assert corrected[:7] == [*lines, "statement: It holds 1 GB.", "after: 3. Wait.", "verdict: partial; r"]
+
+
+def test_a_doubtful_claim_of_earlier_versions_is_read() -> None:
+    """It had the claim of the checker inside; stored so by a run that a newer version goes on with, it is the same."""
+    passage = ShownPassage(evidence_id="ev-1", quote="It holds one gigabyte.")
+    within = asked("It holds 1 GB.", "It holds one gigabyte.")
+    earlier = {
+        "number": 3,
+        "asked": json.loads(within.compact_json()),
+        "verdict": "partial",
+        "reason": "one half",
+        "lacking": ["1 GB"],
+        "others": [json.loads(passage.compact_json())],
+    }
+    (item,) = AskedEntry.model_validate_json(json.dumps({"items": [earlier]})).items
+    judgement = {"number": 3, "verdict": Verdict.PARTIAL, "reason": "one half", "lacking": ["1 GB"]}
+    assert item == within.with_fields(**judgement, others=[passage])
 
 
 @pytest.mark.parametrize("role", [CHECKER, CORRECTOR], ids=lambda role: role.name)
@@ -130,7 +147,7 @@ def test_a_passage_of_several_statements_is_shown_once(role: RoleSpec[Any, Any])
     own = first.passages[0].model_copy(update={"evidence_id": "ev-own", "quote": "Nothing else is kept."})
     second = second.model_copy(update={"passages": [*second.passages, own]})
     doubtful = [
-        DoubtfulClaim(number=number, asked=claim, verdict=Verdict.PARTIAL, others=others)
+        claim.with_fields(number=number, verdict=Verdict.PARTIAL, others=others)
         for number, (claim, others) in enumerate(((first, [own]), (second.model_copy(update={"passages": []}), [])))
     ]
     doubtful[1] = doubtful[1].model_copy(update={"others": first.passages})
