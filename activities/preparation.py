@@ -134,45 +134,36 @@ def resolve(
     if bound.problems:
         raise RunRefused("\n".join(bound.problems))
     request = bound.request
-    engine = _engine(request, configuration)
-    candidates = {}
-    if engine is EngineKind.MODEL:
-        candidates = _candidates(bound, configuration)
-        _check_summarizers(configuration)
-    models = {tier: names[0] for tier, names in candidates.items()}
-    reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
-    host = _model_hosts(candidates, configuration)
-    limits, choices = _limits(request, configuration, reasoning)
-    changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
+    chosen = _choose_models(bound, configuration)
+    engine = chosen.engine
+    limits, choices = _limits(request, configuration, chosen.reasoning)
     strategy = declaration(request.strategy)
-    search = configuration.search.model_copy(update=changes)
-    search = search.with_fields(domains_deny=[*search.domains_deny, *bound.ceiling.domains_deny])
+    search = _search_options(bound, configuration)
     providers = _providers(request, corpus, configuration, search.source_types)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
-    if lacks := _unmet_need(strategy, engine, candidates, configuration):
+    if lacks := _unmet_need(strategy, engine, chosen.candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
     protected, problems = resolve_protected_sources(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
     pages = reads_pages(providers, protected, follows=request.follow_up_of is not None)
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
-    depth = presets.effective_depth(request.depth)
     verify = presets.effective_verify(request.verify, engine)
     resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
         requested=requested,
         language=detect_language(request.query),
-        depth=depth,
+        depth=presets.effective_depth(request.depth),
         choices=bound.choices(choices),
         ceiling=bound.words(with_tenant=configuration.tenants.needs_proof),
         engine=engine,
-        models=models,
-        model_host=host,
-        model_prices=_prices(candidates, configuration),
-        reasoning_tokens=_reasoning_tokens(candidates, configuration),
-        reasoning_tiers=reasoning,
+        models=chosen.models,
+        model_host=chosen.host,
+        model_prices=_prices(chosen.candidates, configuration),
+        reasoning_tokens=_reasoning_tokens(chosen.candidates, configuration),
+        reasoning_tiers=chosen.reasoning,
         providers=providers,
         search=search,
         corpus=corpus,
@@ -192,7 +183,7 @@ def resolve(
         product_version=configuration.product_version,
         notices=configuration.notices,
         browser_host=configuration.browser_host,
-        egress=where_text_goes(host, search_hosts, pages=pages, browser_host=configuration.browser_host),
+        egress=where_text_goes(chosen.host, search_hosts, pages=pages, browser_host=configuration.browser_host),
         advice=_advice(engine, providers, configuration) if web else [],
     )
     return with_estimate(resolved, configuration)
@@ -320,6 +311,40 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
     if request.mode is Mode.DIRECT:
         raise RunRefused("mode: direct needs a model, and this run has none: use mode quick, or configure a model")
     return EngineKind.EXTRACTIVE
+
+
+@dataclass(frozen=True)
+class ChosenModels:
+    """The engine of a run, and the models that it may call; none without a model."""
+
+    engine: EngineKind
+    candidates: Candidates
+    reasoning: list[str]
+    """Tiers whose first model reasons on its own."""
+    host: str | None
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Return the model called first, by tier."""
+        return {tier: names[0] for tier, names in self.candidates.items()}
+
+
+def _choose_models(bound: BoundRequest, configuration: ResearchConfiguration) -> ChosenModels:
+    """Choose engine and models. Raises `RunRefused`."""
+    engine = _engine(bound.request, configuration)
+    candidates: Candidates = {}
+    if engine is EngineKind.MODEL:
+        candidates = _candidates(bound, configuration)
+        _check_summarizers(configuration)
+    reasoning = [tier for tier, names in candidates.items() if configuration.reasons(names[0])]
+    return ChosenModels(engine, candidates, reasoning, _model_hosts(candidates, configuration))
+
+
+def _search_options(bound: BoundRequest, configuration: ResearchConfiguration) -> EffectiveSearch:
+    """Return the configured options of searches with those of the request, and the hosts that a ceiling denies."""
+    changes = bound.request.search.model_dump(exclude_none=True, exclude={"providers"})
+    search = configuration.search.model_copy(update=changes)
+    return search.with_fields(domains_deny=[*search.domains_deny, *bound.ceiling.domains_deny])
 
 
 def _candidates(bound: BoundRequest, configuration: ResearchConfiguration) -> Candidates:

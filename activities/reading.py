@@ -10,12 +10,12 @@ from typing import Final
 
 from temporalio import activity
 
-from activities.assessment.source_assessment import Judge, best_quality
+from activities.assessment.source_assessment import Judge, Judgement, best_quality
 from activities.failures import READING, attempt, check_permission, is_repeated
 from activities.roles.untrusted import INVISIBLE
 from contracts import activities
 from contracts.addresses import digest
-from contracts.evidence import CHOSEN_BY_OPERATOR, MAX_LINKS, PageList, SearchHit, SourceDetails
+from contracts.evidence import CHOSEN_BY_OPERATOR, MAX_LINKS, DocumentRef, PageList, SearchHit, SourceDetails
 from contracts.lenient import to_line
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.names import OWN_SCHEMES
@@ -164,53 +164,24 @@ class ReadingActivities:
         """
         if not document.text.strip():
             raise SourceUnreadable("no_text", Message("skip_document"))
-        media_type = _line(document.media_type, LABEL_CHARACTERS)
-        page_list = PageList(starts=document.pages, uncertain=document.uncertain)
-        page_starts = ""
-        if document.pages:
-            page_starts = page_list.model_dump_json(exclude_defaults=True)
         raw, text = document.stored or await asyncio.gather(
-            self.content.put(document.raw, media_type), self.content.put_text(document.text)
+            self.content.put(document.raw, _line(document.media_type, LABEL_CHARACTERS)),
+            self.content.put_text(document.text),
         )
         pages = None
-        if page_starts:
-            pages = await self.content.put_text(page_starts, "application/json")
+        if document.pages:
+            starts = PageList(starts=document.pages, uncertain=document.uncertain)
+            pages = await self.content.put_text(starts.model_dump_json(exclude_defaults=True), "application/json")
         judgement = await self.judge(request, document)
-        authors = [_line(name, NAME_CHARACTERS) for name in document.authors[:MAX_AUTHORS]]
-        entry = SourceEntry(
-            source_id=request.source_id,
-            quality=judgement.quality,
-            url=document.url,
-            title=_line(document.title, TITLE_CHARACTERS) or _line(request.title, TITLE_CHARACTERS),
-            snippet=hit.snippet,
-            source_type=hit.source_type,
-            authors=[name for name in authors if name] or hit.authors,
-            publisher=_line(document.publisher, NAME_CHARACTERS) or None,
-            venue=hit.venue,
-            doi=hit.doi,
-            published_at=_line(document.published_at, LABEL_CHARACTERS) or hit.published_at,
-            address=document.address or hit.address,
-            abstract_only=document.abstract_only,
-            retrieved_at=retrieved_at or self.clock().isoformat(timespec="seconds"),
-            media_type=media_type,
-            quality_reason=judgement.reason,
-            assessment=judgement.assessment,
-            language=_line(document.language, LABEL_CHARACTERS) or None,
-            raw=raw,
-            text=text,
-            sections=hit.sections if hit.content_hash in (None, text.hash) else [],
-            warnings=[_note(warning) for warning in document.warnings[:MAX_WARNINGS]],
-            reader=_line(document.reader, LABEL_CHARACTERS),
-            validators=document.validators,
-            links=document.links[:MAX_LINKS],
-        )
+        at = retrieved_at or self.clock().isoformat(timespec="seconds")
+        entry = _entry_of(request, hit, document, judgement, raw=raw, text=text, retrieved_at=at)
         return ReadRecord(
             url="" if entry.url == request.url else entry.url,
             title="" if entry.title == request.title and not request.needs_title else entry.title,
             publisher=entry.publisher,
             content_hash=raw.hash,
             text=text,
-            media_type=media_type,
+            media_type=entry.media_type,
             pages=pages,
             quality=entry.quality,
             quality_reason=entry.quality_reason if entry.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",
@@ -219,6 +190,47 @@ class ReadingActivities:
             abstract_only=entry.abstract_only,
             entry=await self.notebooks.write(entry),
         )
+
+
+def _entry_of(
+    request: ReadRequest,
+    hit: SearchHit,
+    document: ExtractedDocument,
+    judgement: Judgement,
+    *,
+    raw: DocumentRef,
+    text: DocumentRef,
+    retrieved_at: str,
+) -> SourceEntry:
+    """Return the notebook entry of a document whose bytes and text are stored; its metadata comes before the hit's."""
+    authors = [_line(name, NAME_CHARACTERS) for name in document.authors[:MAX_AUTHORS]]
+    return SourceEntry(
+        source_id=request.source_id,
+        quality=judgement.quality,
+        url=document.url,
+        title=_line(document.title, TITLE_CHARACTERS) or _line(request.title, TITLE_CHARACTERS),
+        snippet=hit.snippet,
+        source_type=hit.source_type,
+        authors=[name for name in authors if name] or hit.authors,
+        publisher=_line(document.publisher, NAME_CHARACTERS) or None,
+        venue=hit.venue,
+        doi=hit.doi,
+        published_at=_line(document.published_at, LABEL_CHARACTERS) or hit.published_at,
+        address=document.address or hit.address,
+        abstract_only=document.abstract_only,
+        retrieved_at=retrieved_at,
+        media_type=_line(document.media_type, LABEL_CHARACTERS),
+        quality_reason=judgement.reason,
+        assessment=judgement.assessment,
+        language=_line(document.language, LABEL_CHARACTERS) or None,
+        raw=raw,
+        text=text,
+        sections=hit.sections if hit.content_hash in (None, text.hash) else [],
+        warnings=[_note(warning) for warning in document.warnings[:MAX_WARNINGS]],
+        reader=_line(document.reader, LABEL_CHARACTERS),
+        validators=document.validators,
+        links=document.links[:MAX_LINKS],
+    )
 
 
 def _abstract_of(request: ReadRequest, hit: SearchHit, reason: Message) -> ExtractedDocument:

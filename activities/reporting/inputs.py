@@ -200,6 +200,29 @@ class RenderMaterial(Contract):
         return self.model_dump_json(exclude_defaults=True, exclude=UNPRINTED, context=AS_DATA).encode()
 
 
+@dataclass(frozen=True)
+class _Written:
+    """The draft of a report, without what it must not print."""
+
+    title: str
+    """Empty if the draft has none."""
+    body: Blocks
+    unresolved: list[str]
+    """Its citations that name no passage."""
+    foreign: list[str]
+    """Addresses that were removed."""
+
+
+def _read_draft(draft: str, passages: Iterable[str], registry: KnownAddresses) -> _Written:
+    """Read a draft with evidence markers; `passages` are the ids that it may cite."""
+    foreign: list[str] = []
+    marks = DraftMarks({key.lower(): [key] for key in passages})
+    title, blocks = _split_title(parse(draft, marks, registry.filter(foreign), without_signs))
+    return _Written(
+        title, without_source_lists(blocks), list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))
+    )
+
+
 def gather_inputs(material: RenderMaterial) -> ReportInputs:
     """Number the citations of the draft, judge its claims, and sort the sources.
 
@@ -214,17 +237,13 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     passages = cut_passages(state.evidence.passages, state.evidence.sources, material.texts)
     quotes = (passage.quote for passage in passages.values())
     registry = KnownAddresses.of(addresses_of(state.evidence.sources.values()), resolved.query, quotes)
-    foreign: list[str] = []
-    marks = DraftMarks({key.lower(): [key] for key in state.evidence.passages})
-    parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)
-    written_title, blocks = _split_title(parsed)
+    written = _read_draft(draft or "", state.evidence.passages, registry)
     draft_title = state.evidence.draft.title if state.evidence.draft else ""
-    title = one_line(registry.strip(written_title or draft_title or resolved.query))
-    body = without_source_lists(blocks)
+    title = one_line(registry.strip(written.title or draft_title or resolved.query))
     by_model = writer_engine(state.accounts.engine_by_role) is not EngineKind.EXTRACTIVE
     free = state.evidence.draft is not None and by_model
     labels = citation_labels(resolved.output.citation_style, state.evidence.sources, registry)
-    numbered, citations = number_citations(body, state.evidence.passages, state.evidence.citations, labels)
+    numbered, citations = number_citations(written.body, state.evidence.passages, state.evidence.citations, labels)
     cited = _cited_sources(numbered, passages, state.evidence.sources)
     cited_ids = {item.source.id for item in cited}
     others = [source for source in state.evidence.sources.values() if source.id not in cited_ids]
@@ -244,7 +263,7 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         product_version=material.product_version,
         messages=messages,
         title=title,
-        draft="" if draft is None else write([heading(1, title), *body]).text,
+        draft="" if draft is None else write([heading(1, title), *written.body]).text,
         body=numbered,
         claims=judged,
         checked=checked,
@@ -257,8 +276,8 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         registry=registry,
         contradictions=_contradictions(state.evidence.findings),
         corrections=material.corrections,
-        unresolved=list(dict.fromkeys(marks.unresolved)),
-        foreign_urls=list(dict.fromkeys(foreign)),
+        unresolved=written.unresolved,
+        foreign_urls=written.foreign,
         fidelity=run_fidelity(
             state.accounts.fidelity,
             material.shortened,

@@ -214,33 +214,73 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
     Raises `InvalidCall` for an unreadable report `previous`.
     """
     inputs = report.inputs
+    full_report = Report.model_validate(
+        _run_fields(inputs)
+        | _evidence_fields(inputs)
+        | {
+            "forms": {MARKDOWN_FILE: digest(written.text), HTML_FILE: digest(html)},
+            "report": {
+                "markdown": written.text,
+                "draft": inputs.draft,
+                "sections": _section_titles(report),
+                "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
+            },
+            "claims": [_claim(claim, written) for claim in inputs.claims],
+        },
+        from_attributes=True,
+    )
+    if previous is not None:
+        refresh = inputs.state.work.refresh
+        lost = refresh.lost if refresh else None
+        full_report = _with_changes(full_report, previous, lost)
+    fields = full_report.model_dump(mode="json", context=AS_DATA)
+    fields |= {key: _without_addresses(fields[key], inputs.registry) for key in fields.keys() - EXEMPT_PARTS}
+    document, messages = take_messages(fields)
+    document["messages"] = messages
+    return to_json(document, indent=1).decode() + "\n"
+
+
+def _run_fields(inputs: ReportInputs) -> dict[str, Any]:
+    """Return what `report.json` says of the run: its request, how it ended, what was asked and used."""
     state = inputs.state
-    markdown = written.text
     searches = state.searches()
-    confidences = Counter(finding.confidence for finding in state.evidence.findings)
-    opposed = _opposed_findings(inputs)
-    full_report = Report.model_validate({
+    return {
         **_fields(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "unanswered", "ended_at"),
         **_fields(state.work, "agents", "degraded", "failed_branches", "limitations"),
-        **_fields(state.evidence, "findings", "gaps", "query_ledger", "documents_searched"),
         **_fields(state.accounts, "engine_by_role", "prompt_versions", "fallbacks", "rule_answers", "calls"),
         **_fields(state.people, "decisions", "decisions_dropped", "guidance"),
         "started_at": state.clock.started_at,
         "outcome_before_check": state.work.ending.outcome if state.work.ending else "",
-        "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
         "kind": state.evidence.draft.kind if state.evidence.draft else ReportKind.REPORT,
         "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}, context=AS_DATA),
         "models": state.accounts.models_used,
         "iterations": state.work.iteration,
-        "forms": {MARKDOWN_FILE: digest(markdown), HTML_FILE: digest(html)},
-        "report": {
-            "markdown": markdown,
-            "draft": inputs.draft,
-            "sections": _section_titles(report),
-            "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
-        },
+        "plan": _fields(state.work.plan, *PlanContent.model_fields),
+        "queries": searches,
+        "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
+        "usage": _usage(state),
+        "fidelity": inputs.fidelity,
+        "answers": inputs.answers,
+    }
+
+
+def _evidence_fields(inputs: ReportInputs) -> dict[str, Any]:
+    """Return what `report.json` says of sources, passages, findings and their check."""
+    state = inputs.state
+    confidences = Counter(finding.confidence for finding in state.evidence.findings)
+    opposed = _opposed_findings(inputs)
+    verification = _dump(inputs.checked) | {
+        "corrections": inputs.corrections,
+        "review": state.evidence.verification.review,
+        "passages_matched": len(inputs.passages),
+        "markers_removed": inputs.unresolved,
+        "addresses_removed": len(inputs.foreign_urls),
+    }
+    return {
+        **_fields(state.evidence, "gaps", "query_ledger", "documents_searched"),
+        "skipped_files": inputs.skipped,
         "sources": [_source(source, inputs) for source in state.evidence.sources.values()],
         "artifacts": [file for source in state.evidence.sources.values() for file in list_artifacts(source)],
         "evidence": [
@@ -250,34 +290,13 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         "findings": [
             _dump(finding) | {"contradicts": opposed.get(finding.id, [])} for finding in state.evidence.findings
         ],
-        "claims": [_claim(claim, written) for claim in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
         ],
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
-        "plan": _fields(state.work.plan, *PlanContent.model_fields),
-        "queries": searches,
-        "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
-        "usage": _usage(state),
-        "fidelity": inputs.fidelity,
-        "answers": inputs.answers,
-        "verification": _dump(inputs.checked) | {
-            "corrections": inputs.corrections,
-            "review": state.evidence.verification.review,
-            "passages_matched": len(inputs.passages),
-            "markers_removed": inputs.unresolved,
-            "addresses_removed": len(inputs.foreign_urls),
-        },
-    }, from_attributes=True)  # fmt: skip
-    if previous is not None:
-        lost = state.work.refresh.lost if state.work.refresh else None
-        full_report = _with_changes(full_report, previous, lost)
-    fields = full_report.model_dump(mode="json", context=AS_DATA)
-    fields |= {key: _without_addresses(fields[key], inputs.registry) for key in fields.keys() - EXEMPT_PARTS}
-    document, messages = take_messages(fields)
-    document["messages"] = messages
-    return to_json(document, indent=1).decode() + "\n"
+        "verification": verification,
+    }
 
 
 def _section_titles(report: ReportTree) -> list[str]:

@@ -66,42 +66,56 @@ class FittedRequest:
     warnings: list[str]
 
 
+@dataclass(frozen=True)
+class AnswerForm:
+    """How a model is asked for an answer of the right form."""
+
+    mode: ChatMode
+    schema: str
+    """The JSON schema of the answer; empty for plain text and for turns with tools."""
+    tools: list[dict[str, Any]]
+    """The tools of the role; with them the answer is a call of one."""
+
+    @property
+    def instruction(self) -> str:
+        """Return what the prompt must say of the form: nothing where the request itself demands it."""
+        if self.schema and self.mode is ChatMode.TEXT:
+            return JSON_INSTRUCTION.format(schema=self.schema)
+        return ""
+
+    def text(self, system: str) -> str:
+        """Return all of a request but its prompt, to count its tokens."""
+        return system + self.schema + self.instruction + (json.dumps(self.tools) if self.tools else "")
+
+
+def answer_form(task: EngineTask, candidate: ModelCandidate) -> AnswerForm:
+    """Return the strongest form that the model supports."""
+    capabilities = candidate.capabilities
+    tools = tool_definitions(task)
+    if task.role.plain_text or tools:
+        return AnswerForm(ChatMode.TEXT, "", tools)
+    mode = capabilities.mode
+    if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
+        mode = ChatMode.TEXT
+    return AnswerForm(mode, schema_text(task.role.answer, task.input.fields_left_out), tools)
+
+
 def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
-    """Build the request of a task in the strongest mode that the model supports.
+    """Build the request of a task in the strongest form that the model supports.
 
     Raises `SummariesNeeded` if texts that it shortens are to be summarised and the task refers to no summaries yet,
     `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit, and
     `ReservationTooSmall` if it would fit but needs more tokens than are reserved.
     """
     capabilities = candidate.capabilities
-    tools = tool_definitions(task)
-    plain = task.role.plain_text or bool(tools)
-    mode = ChatMode.TEXT if plain else capabilities.mode
-    if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
-        mode = ChatMode.TEXT
-    schema = ""
-    if not plain:
-        schema = schema_text(task.role.answer, task.input.fields_left_out)
-    ending = ""
-    if schema and mode is ChatMode.TEXT:
-        ending = JSON_INSTRUCTION.format(schema=schema)
+    form = answer_form(task, candidate)
     repair = ""
     if task.input.repair is not None:
         repair = REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
-    rendered, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
-    warnings: list[str] = []
-    needed = task.role.output_tokens + capabilities.reasoning_tokens
+    rendered, levels, used, (room, output) = _fit(task, candidate, form.text(task.system), repair)
+    brevity, warnings = _brevity(task, candidate, output)
+    ending = brevity + form.instruction + repair
     reserved = task.input.reserved_output_tokens
-    if reserved is not None and reserved < output:
-        # An answer that does not know of its limit is cut by it.
-        ending = BREVITY.format(words=reserved // 2) + ending
-        if task.input.shorten:
-            warnings.append(f"the budget has {reserved} tokens of output: a shorter answer is requested")
-    elif output < needed // 2:
-        ending = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + ending
-        warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
-    ending += repair
     messages = messages_for(candidate.key, rendered.messages)
     if messages and ending:
         messages[-1]["content"].append({"type": "text", "text": ending.strip()})
@@ -111,13 +125,13 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         prompt=rendered.prompt if messages else rendered.prompt + ending,
         max_tokens=output if reserved is None else min(output, reserved),
         timeout_seconds=task.input.time_limit_seconds,
-        json_schema=json.loads(schema) if schema else None,
-        mode=mode,
+        json_schema=json.loads(form.schema) if form.schema else None,
+        mode=form.mode,
         common_ends=rendered.common_ends,
         cache=capabilities.caching,
         messages=messages,
-        tools=tools,
-        must_call=(mode is ChatMode.TOOL or bool(tools)) and capabilities.tools is ToolUse.FORCED,
+        tools=form.tools,
+        must_call=(form.mode is ChatMode.TOOL or bool(form.tools)) and capabilities.tools is ToolUse.FORCED,
         refuses=capabilities.refuses,
     )
     items = fidelity_of(task.whole.items, levels, capabilities.token_factor)
@@ -129,6 +143,26 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     if levels and fidelity:
         warnings.insert(0, _shortening(items, fidelity, candidate))
     return FittedRequest(request, used, items if levels else (), fidelity, warnings)
+
+
+def _brevity(task: EngineTask, candidate: ModelCandidate, output: int) -> tuple[str, list[str]]:
+    """Return the request for an answer shorter than usual where `output` tokens or the reserved ones are fewer.
+
+    An answer that does not know of its limit is cut by it. With it comes the warning for the report, if it needs one.
+    """
+    needed = task.role.output_tokens + candidate.capabilities.reasoning_tokens
+    reserved = task.input.reserved_output_tokens
+    if reserved is not None and reserved < output:
+        warnings = []
+        if task.input.shorten:
+            warnings.append(f"the budget has {reserved} tokens of output: a shorter answer is requested")
+        return BREVITY.format(words=reserved // 2), warnings
+    if output < needed // 2:
+        words = task.role.output_tokens * output // needed // 2
+        return BREVITY.format(words=words), [
+            f"the model allows {output} tokens of output: a shorter answer is requested"
+        ]
+    return "", []
 
 
 def _fit(

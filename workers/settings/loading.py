@@ -389,6 +389,21 @@ def load_settings(
     flags = flags or Flags()
     folder = user_folder or platformdirs.user_config_path(APPLICATION)
     given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
+    raw = _read_sources(flags, given, folder, suffix)
+    try:
+        settings = Settings(**_to_tables(raw))
+    except ValidationError as error:
+        problems = error.errors(include_input=False, include_url=False)
+        raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
+    _check_secrets(settings, raw)
+    return settings.with_fields(home=settings.home.expanduser().absolute())
+
+
+def _read_sources(flags: Flags, given: Mapping[str, str], folder: Path, suffix: str) -> RawSettings:
+    """Return the values of all sources, each over those before it: files, the environment `given`, flags.
+
+    Raises `SettingsError`.
+    """
     stored = _read_variables(folder / (VARIABLES_FILE + suffix))
     variables = stored | {name: value for name, value in given.items() if value.strip() or name not in stored}
     raw = _read_file(folder / (FILE_NAME + suffix))
@@ -407,12 +422,11 @@ def load_settings(
         raw |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
     if flags.model_url is not None:
         raw["models", "base_url"] = ("--model-url", flags.model_url)
-    raw = _resolve_openai_variables(raw)
-    try:
-        settings = Settings(**_to_tables(raw))
-    except ValidationError as error:
-        problems = error.errors(include_input=False, include_url=False)
-        raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
+    return _resolve_openai_variables(raw)
+
+
+def _check_secrets(settings: Settings, raw: RawSettings) -> None:
+    """Raise `SettingsError` for a secret that cannot be read, or would go over an unencrypted network."""
     try:
         settings.keys_of_tenants()
         settings.keyring  # noqa: B018  a file or a source that is missing is reported now
@@ -431,7 +445,6 @@ def load_settings(
             _problem_line(raw, models.address_path(name), in_clear(settings.key_variable(name))) for name in unencrypted
         )
         raise SettingsError("\n".join(lines))
-    return settings.with_fields(home=settings.home.expanduser().absolute())
 
 
 def _read_key_texts(files: Mapping[str, Path], variable: SecretStr | None) -> dict[str, SecretStr]:
