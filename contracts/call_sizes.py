@@ -160,15 +160,27 @@ class CallSizes(CompactModel):
     """Of the largest prompt."""
     excess_tokens: int = 0
     """Tokens of the longest answer beyond the role's expected output, as of a model that reasons first."""
+    beyond_asked: int = 0
+    """Tokens of an answer beyond the longest one that its request asked for: the most."""
     usd: float = 0.0
     """US dollars that the calls cost, all together."""
     most_usd: float = 0.0
     """US dollars that calls of these sizes cost at most: their input as estimated, at the price of written caches."""
 
     def with_call(
-        self, role: RoleSpec[Any, Any], bound: Usage, estimate: int, used: Usage, price: ModelPrice | None
+        self,
+        role: RoleSpec[Any, Any],
+        bound: Usage,
+        estimate: int,
+        used: Usage,
+        price: ModelPrice | None,
+        asked: int = 0,
     ) -> "CallSizes":
-        """Return the sizes with one more call; `estimate` are the tokens of its prompt as they are estimated."""
+        """Return the sizes with one more call.
+
+        `estimate` are the tokens of its prompt as they are estimated, `asked` those of the longest answer that it asked
+        for; 0 if it named no size.
+        """
         input_tokens = estimate
         output_tokens = used.output_tokens
         most = Usage(input_tokens=estimate, output_tokens=output_tokens).max_usd(price)
@@ -179,6 +191,7 @@ class CallSizes(CompactModel):
             output_share=max(self.output_share, round(output_tokens / role.expected_output_tokens, 4)),
             input_tokens=max(self.input_tokens, input_tokens),
             excess_tokens=max(self.excess_tokens, output_tokens - role.expected_output_tokens),
+            beyond_asked=max(self.beyond_asked, output_tokens - asked if asked else 0),
             usd=round(self.usd + (used.known_cost_usd if most and estimate else 0.0), 6),
             most_usd=round(self.most_usd + (most or 0.0 if estimate else 0.0), 6),
         )
@@ -191,6 +204,7 @@ class CallSizes(CompactModel):
             output_share=max(self.output_share, other.output_share),
             input_tokens=max(self.input_tokens, other.input_tokens),
             excess_tokens=max(self.excess_tokens, other.excess_tokens),
+            beyond_asked=max(self.beyond_asked, other.beyond_asked),
             usd=max(self.usd, other.usd),
             most_usd=max(self.most_usd, other.most_usd),
         )
@@ -222,6 +236,21 @@ def asked_output(request: RoleInput, seen: Mapping[str, CallSizes]) -> int:
     reasoning = min((sizes.excess_tokens for sizes in seen.values()), default=0)
     asked = request.asked_output_tokens
     return asked + reasoning if asked else 0
+
+
+def reading_output(
+    role: RoleSpec[Any, Any], request: AnalyzeInput, seen: Mapping[str, CallSizes], reasoning_tokens: int | None = None
+) -> int:
+    """Return the tokens of the longest answer that a reading asks for, and what its model may write before that.
+
+    The length of a reading follows the number of findings that it asks for, not the longest one so far: that of a page
+    with one paragraph is a fifth of that of a manual.
+    """
+    if not seen:
+        before = REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens
+        return request.asked_output_tokens + before
+    own = seen.get(role.name, CallSizes())
+    return max(asked_output(request, seen), request.asked_output_tokens + own.beyond_asked)
 
 
 def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reasoning_tokens: int | None = None) -> int:

@@ -156,7 +156,9 @@ def _brevity(task: EngineTask, candidate: ModelCandidate, output: int) -> tuple[
         warnings = []
         if task.input.shorten:
             warnings.append(f"the budget has {reserved} tokens of output: a shorter answer is requested")
-        return BREVITY.format(words=reserved // 2), warnings
+        # One number for one size of answer, whatever its model may use before it.
+        asked = 0 if task.input.more else task.input.asked_output_tokens
+        return BREVITY.format(words=(min(reserved, asked) if asked else reserved) // 2), warnings
     if output < needed // 2:
         words = task.role.output_tokens * output // needed // 2
         return BREVITY.format(words=words), [

@@ -515,8 +515,7 @@ class _Choice:
                 self._take_section(one, each.section, self.left, whole=True)
         for one in others:
             rest = token_size(one.text) - one.used
-            matters = not one.source.again and one.coverage >= WHOLE_FLOOR
-            if matters and rest <= self.left and self._is_read_whole(one):
+            if not one.source.again and rest <= self.left and self._is_read_whole(one):
                 self._take(one, 0, len(one.text))
         # A section that is hardly longer than its line in the outline is shown in its place.
         for one in others:
@@ -532,11 +531,18 @@ class _Choice:
         return self.left
 
     def _is_read_whole(self, one: _Candidate) -> bool:
-        """Return true for a page to show whole where there is room: a small one, or one that fits in large part."""
+        """Return true for a page to show whole where there is room: one that was opened to be read, and of others those
+        that matter and are small or fit in large part.
+        """
         size = token_size(one.text)
+        if size > MAX_WHOLE_TOKENS or self._limit(one) < len(one.text):
+            return False
+        if self.request.outlined:
+            return not is_index(one.text)
+        if one.coverage < WHOLE_FLOOR:
+            return False
         fitting = sum(each.section.end - each.section.start for each in one.sections if each.coverage >= FLOOR)
-        is_fitting = size <= SMALL_PAGE_TOKENS or fitting >= FITTING_SHARE * len(one.text)
-        return size <= MAX_WHOLE_TOKENS and is_fitting and self._limit(one) == len(one.text)
+        return size <= SMALL_PAGE_TOKENS or fitting >= FITTING_SHARE * len(one.text)
 
     def _take_wanted(self) -> None:
         """Show the sections asked for, without the parts that the answer which asked for them was shown."""

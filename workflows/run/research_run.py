@@ -334,24 +334,29 @@ class ResearchRun(RunContext):
                 if granted.shortens:
                     tokens = max(tokens, granted.size.input_tokens + LEAST_STEP)
                 raise _TooSmall(Measured(tokens, is_least=granted.shortens)) from None
-            self._note_size(role, granted.bound, 0, spent)
+            self._note_size(role, request, granted.bound, 0, spent)
             problem = self._problem(role, error, request)
             is_short = granted.is_limited and granted.size.output_tokens < granted.bound.output_tokens
             cut = is_short and not request.more and reason_of(error) == failures.ANSWER_CUT
             raise _Unusable(problem, granted.size.output_tokens if cut else 0) from error
         else:
             usage = output.account.usage
-            self._note_size(role, granted.bound, output.account.estimated_input_tokens or usage.input_tokens, usage)
+            estimate = output.account.estimated_input_tokens or usage.input_tokens
+            self._note_size(role, request, granted.bound, estimate, usage)
             self._settle(role, output)
             return output
         finally:
             self.budget.reservations.close(granted.number, left)
 
-    def _note_size(self, role: RoleSpec[Request, Result], bound: Usage, estimate: int, used: Usage) -> None:
+    def _note_size(
+        self, role: RoleSpec[Request, Result], request: Request, bound: Usage, estimate: int, used: Usage
+    ) -> None:
         """Remember the size of a paid call; an answer from the journal that another call paid for has none."""
         if used.output_tokens:
             sizes = self.state.accounts.call_sizes
-            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self.budget.price(role))
+            price = self.budget.price(role)
+            asked = request.asked_output_tokens
+            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, price, asked)
             self.state.accounts.call_sizes = {**sizes, role.name: own}
 
     def _request(

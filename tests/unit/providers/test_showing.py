@@ -54,6 +54,17 @@ def test_a_page_that_matters_is_shown_whole() -> None:
     assert one.hidden == ()
 
 
+@pytest.mark.parametrize(("sections", "is_whole"), [(25, True), (60, False)])
+def test_a_page_that_was_opened_to_be_read_is_shown_whole(sections: int, is_whole: bool) -> None:
+    """Also if one paragraph of it fits the question; a longer one than a call shows whole is not."""
+    text = page(sections, 7).replace("transaction ID wraparound by freezing old rows", "it")
+    (one,) = shown(text, outlined=True).values()
+    assert (one.excerpt() == text) is is_whole
+    assert bool(one.hidden) is not is_whole
+    (chosen,) = shown(text).values()
+    assert chosen.hidden
+
+
 def test_a_short_section_is_shown_for_its_heading() -> None:
     """A long question has few of its words in any section; a heading that it names makes a section of the page worth
     showing, before longer ones that share more words by chance. Words of the page's title are none of it.

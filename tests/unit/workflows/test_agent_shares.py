@@ -29,6 +29,9 @@ PRICES = dict.fromkeys(("simple", "analytical", "complex"), ModelPrice(input=3.0
 TASKS = [AgentTask(id=f"agent-{number}", text=f"task {number} of vacuum", strategy="errand") for number in (1, 2, 3)]
 READINGS = {ANALYZER.name: CallSizes(calls=5, input_share=0.3, output_share=0.8, input_tokens=8_000)}
 """As seven agents of a real run read: 8,000 tokens in, 2,400 out."""
+MANUAL = AnalyzeInput(sub_query=PlanNode(id="agent-1", text="task"), sources=[], max_findings=16)
+PARAGRAPH = AnalyzeInput(sub_query=PlanNode(id="agent-1", text="task"), sources=[], max_findings=5)
+"""Readings of pages of different lengths, which ask for as many findings."""
 
 
 @pytest.fixture(autouse=True)
@@ -79,13 +82,51 @@ async def test_a_reading_with_room_for_a_finding_or_two_is_not_made(tmp_path: Pa
     run = await run_of(tmp_path, task=TASKS[0], max_cost_usd=usd)
     run.state.accounts.call_sizes = READINGS
     least = Measured(7_000, is_least=True)
-    request = AnalyzeInput(sub_query=PlanNode(id="agent-1", text="task"), sub_queries=[], sources=[])
     if is_made:
-        granted = await run.budget.reserve(ANALYZER, request, least, 0)
+        granted = await run.budget.reserve(ANALYZER, MANUAL, least, 0)
         assert granted.size.output_tokens >= ANALYZER.expected_output_tokens / 2
     else:
         with pytest.raises(CallRefused):
-            await run.budget.reserve(ANALYZER, request, least, 0)
+            await run.budget.reserve(ANALYZER, MANUAL, least, 0)
+
+
+@pytest.mark.parametrize("seen", [{}, READINGS])
+async def test_a_reading_reserves_what_it_asks_for(tmp_path: Path, seen: dict[str, CallSizes]) -> None:
+    """A page with a paragraph or two reserves a third of what a manual does, whatever was written before: with more,
+    the readings beside it would be shortened or wait.
+    """
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    run.state.work.resolved = run.state.resolution.with_fields(reasoning_tokens=0)
+    run.state.accounts.call_sizes = seen
+    sizes = [
+        (await run.budget.reserve(ANALYZER, request, Measured(5_000, is_least=False), 0)).size.output_tokens
+        for request in (MANUAL, PARAGRAPH)
+    ]
+    assert sizes == [MANUAL.asked_output_tokens, PARAGRAPH.asked_output_tokens]
+    assert sizes[0] > 2 * sizes[1]
+
+
+async def test_a_model_that_writes_beyond_what_a_reading_asks_for_gets_that_too(tmp_path: Path) -> None:
+    """Reasoning before an answer is no part of what is asked for: a reservation without it would cut each answer."""
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    asked = MANUAL.asked_output_tokens
+    used = Usage(model_calls=1, input_tokens=5_000, output_tokens=asked + 900)
+    sizes = CallSizes().with_call(ANALYZER, used, 5_000, used, None, asked)
+    run.state.accounts.call_sizes = {ANALYZER.name: sizes, AGENT.name: CallSizes(calls=1, output_share=0.1)}
+    granted = await run.budget.reserve(ANALYZER, MANUAL, Measured(5_000, is_least=False), 0)
+    assert granted.size.output_tokens == asked + 900
+
+
+@pytest.mark.parametrize(("usd", "is_whole"), [(0.085, True), (0.060, False)])
+async def test_the_rest_of_a_share_shows_a_whole_page_to_a_briefer_reader(
+    tmp_path: Path, usd: float, is_whole: bool
+) -> None:
+    """A page shown in part is read twice; only where an answer would have hardly any room is it shortened."""
+    run = await run_of(tmp_path, task=TASKS[0], max_cost_usd=usd)
+    run.state.accounts.call_sizes = READINGS
+    granted = await run.budget.reserve(ANALYZER, MANUAL, Measured(12_000, is_least=False), 0)
+    assert (granted.size.input_tokens == 12_000) is is_whole
+    assert granted.size.output_tokens < MANUAL.asked_output_tokens
 
 
 @pytest.mark.parametrize(("for_gaps", "is_made"), [(True, True), (False, False)])

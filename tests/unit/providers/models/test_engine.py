@@ -199,6 +199,17 @@ async def test_a_refused_cap_names_figure_and_setting() -> None:
     assert len(answer.warnings) == 1
 
 
+async def test_one_size_of_answer_has_one_number_of_words() -> None:
+    """Whatever was reserved beyond it for what a model writes before; an answer that was cut may be longer."""
+    async with one() as (engine, api):
+        for reserved, more in ((900, False), (1_500, False), (1_000, True)):
+            task = task_of("planner", reserved_output_tokens=reserved, more=more)
+            await engine.answer(task)
+    asked = task_of("planner").input.asked_output_tokens
+    words = [int(request.prompt.rpartition("under ")[2].split()[0]) for request in api.requests]
+    assert words == [asked // 2, asked // 2, 500]
+
+
 # --- caches ----------------------------------------------------------------------------------------------------------
 KEEPS = EndpointCapabilities(mode=ChatMode.TOOL, caching=True)
 BRIEF = "The question is looked at from the side of operators who run many tables. " * 60
