@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of
+from providers.extractive.blocks import LINE, MAX_LABEL_LENGTH, Kind, PassageBlock, blocks_of
 from providers.tokens.shortening import cut_pieces
 
 MAX_SECTION_CHARACTERS: Final = 4_000
@@ -16,8 +16,13 @@ MAX_UNIT_CHARACTERS: Final = 4_000  # a longer list, table or paragraph is shown
 PART_CHARACTERS: Final = 2_000  # of such a part
 MIN_SECTION_CHARACTERS: Final = 400  # shorter neighbours below one heading are one section
 TITLE_CHARACTERS: Final = 100
+NAME_CHARACTERS: Final = 200
+"""Of the terms that name a part without a heading: those of a manual's page of settings have six to ten."""
+MAX_TERM_LINES: Final = 6  # of one term, in several forms
 TERM: Final = re.compile(r"`[^`\n]{1,120}`[^\n.`]{0,40}(?:`[^`\n]{1,120}`[^\n.`]{0,40}){0,3}\n(?=\S)")
 """The first line of a definition: names in code, perhaps with a type, and text right below."""
+FENCES: Final = ("```", "~~~")
+SENTENCE_ENDS: Final = tuple(".!:,?。！：，？")
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|(?P<level>#{1,6})[ \t]++(?P<title>[^\n]*))", re.MULTILINE
 )
@@ -30,7 +35,9 @@ class Section:
     start: int
     end: int
     path: tuple[str, ...]
-    """Its heading and those above it, outermost first; for a part without a heading, its first words."""
+    """Its heading and those above it, outermost first; for a part without a heading the terms that stand alone in it
+    above their text, else its first words.
+    """
 
     @property
     def title(self) -> str:
@@ -100,13 +107,20 @@ def _merged(text: str, sections: Sequence[Section]) -> Iterator[Section]:
 
 
 def _parts(text: str, section: Section) -> Iterator[Section]:
-    """Yield a section; one without a heading, or far longer than a section should be, in parts named by first words."""
+    """Yield a section; one without a heading, or far longer than a section should be, in parts with names.
+
+    A part ends before a term rather than within the text below one.
+    """
     if section.end - section.start <= (MAX_SECTION_CHARACTERS if not section.path else 5 * MAX_SECTION_CHARACTERS):
         yield section
         return
+    terms = [offset for offset, _ in _terms(text, section.start, section.end)]
     start = end = section.start
     for unit in units_of(text, section):
         if unit.end - start > MAX_SECTION_CHARACTERS and end > start:
+            place = bisect_left(terms, end) - 1
+            is_late = place >= 0 and terms[place] - start >= MAX_SECTION_CHARACTERS // 2
+            end = terms[place] if is_late else end
             yield _part(text, section, start, end)
             start = end
         end = unit.end
@@ -117,7 +131,39 @@ def _parts(text: str, section: Section) -> Iterator[Section]:
 def _part(text: str, section: Section, start: int, end: int) -> Section:
     if start == section.start and section.path:
         return Section(start, end, section.path)
-    return Section(start, end, (*section.path, _first_words(text, start)))
+    return Section(start, end, (*section.path, _name(text, start, end)))
+
+
+def _name(text: str, start: int, end: int) -> str:
+    """Return the terms of a part, as many as its name has room for, or its first words."""
+    terms = list(dict.fromkeys(term for _, term in _terms(text, start, end)))
+    if not terms:
+        return _first_words(text, start)
+    name = "; ".join(terms)
+    if len(name) <= NAME_CHARACTERS:
+        return name
+    return f"{name[:NAME_CHARACTERS].rpartition('; ')[0] or name[:NAME_CHARACTERS]}; …"
+
+
+def _terms(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    """Yield the offsets and first lines of paragraphs that stand alone above a text: settings, options, captions.
+
+    They have a few short lines without a full stop. Headings, lists, tables and listings are none of them.
+    """
+    fenced = False
+    offset = start
+    for paragraph in text[start:end].split("\n\n"):
+        lines = paragraph.strip("\n").split("\n")
+        fences = sum(line.lstrip().startswith(FENCES) for line in lines)
+        is_short = all(line.strip() and len(line) <= MAX_LABEL_LENGTH for line in lines)
+        is_plain = not any(line.rstrip().endswith(SENTENCE_ENDS) or LINE.match(line) for line in lines)
+        is_last = offset + len(paragraph) >= end
+        if is_short and is_plain and not (fenced or fences or is_last) and len(lines) <= MAX_TERM_LINES:
+            yield offset, " ".join(lines[0].split()).rstrip(";")
+        elif TERM.match(paragraph) and not fenced:
+            yield offset, " ".join(lines[0].split())
+        fenced ^= fences % 2 == 1
+        offset += len(paragraph) + len("\n\n")
 
 
 def _first_words(text: str, start: int) -> str:

@@ -85,6 +85,31 @@ def test_a_short_section_is_shown_for_its_heading() -> None:
     assert "a comma" not in one.excerpt()
 
 
+def settings(count: int) -> str:
+    """A manual's page of settings under one heading: each name stands alone above its text, some in two forms."""
+    forms = ("SET part.{0};\nSET part.{0} = number;", "ENABLE_{0}", "`part_{0}` (`integer`)\nIts value is a number.")
+    parts = [f"{forms[number % 3].format(number)}\n\n{TALK}" for number in range(count)]
+    return "# The settings\n\n" + "\n\n".join(parts)
+
+
+def test_parts_of_a_page_without_headings_are_named_by_their_terms() -> None:
+    """The first words of a part may be the end of a text that began before: from them no reader can choose."""
+    text = settings(24).replace("ENABLE_13", "```\nENABLE_13\n```")
+    parts = sections_of(text)
+    names = "; ".join(part.title for part in parts[1:])
+    assert names.count("SET part.9") == 1
+    assert "ENABLE_10; `part_11` (`integer`)" in names
+    assert "ENABLE_13" not in names
+    assert all(text[part.start : part.end].strip().startswith(("SET", "ENABLE", "`part", "```")) for part in parts[1:])
+    assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
+
+
+def test_a_part_without_terms_is_named_by_its_first_words() -> None:
+    """Running text has none; its lines end with a full stop or go on."""
+    parts = sections_of("\n\n".join(f"Story {number}. {TALK}" for number in range(12)))
+    assert parts[1].title.startswith("… Story ")
+
+
 def test_a_section_hardly_longer_than_its_line_is_shown() -> None:
     """An outline names no section that is shorter than two lines, if any of its page is shown and room is left."""
     text = page(40, 7).replace("## 30. Part 30\n\n" + TALK, "## 30. Part 30\n\n" + "Short. " * 4)
