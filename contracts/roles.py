@@ -292,7 +292,7 @@ class AnalyzeInput(RoleInput):
     """All sub-queries of the call, numbered from 1 in its prompt; empty: only `sub_query`."""
     sources: list[SourceExtract]
     gaps: list[Gap] = []
-    """Open gaps of the run, which the findings may answer."""
+    """Open gaps, which the findings may answer: those of the run, and of the earlier answer that asked for `wanted`."""
     source_count: int = 0
     high_quality_sources: int = 0
     pages_read: list[str] = []
@@ -308,8 +308,6 @@ class AnalyzeInput(RoleInput):
     """Sections that an earlier answer asked for; if there are any, only these are shown."""
     found: list[str] = []
     """Statements of the earlier answer that asked for `wanted`, or of earlier readings of the same pages."""
-    found_gaps: list[str] = []
-    """Descriptions of the gaps of the earlier answer that asked for `wanted`."""
     shown_before: bool = False
     """True if `wanted` was asked for by an answer to the same request, which was shown what fits it best."""
     narrowed_before: bool = False

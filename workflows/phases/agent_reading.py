@@ -27,9 +27,9 @@ from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 
 MAX_LISTED_PAGES: Final = 12
-MAX_LISTED_SECTIONS: Final = 10
-SECTION_CHARACTERS: Final = 48  # of a section beyond these, with its number
 """Pages listed per search."""
+MAX_LISTED_SECTIONS: Final = 10
+SECTION_CHARACTERS: Final = 90  # of a section beyond these, with its number: room for two or three names of settings
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
 NOTHING_IN_PAGE: Final = "nothing in it speaks about the task; all of it was read."

@@ -211,8 +211,8 @@ async def read_sources(
 ) -> O:
     """Have a role read sources, and once more where it asks for sections that it was not shown.
 
-    The gaps are those of the second answer, which has seen more. Raises `Interrupted`, and `ActivityError` for a call
-    that failed; if only the second one fails, the first answer counts.
+    To the second call the gaps of the first answer are open ones like any other, which its findings may answer. Raises
+    `Interrupted`, and `ActivityError` for a call that failed; if only the second one fails, the first answer counts.
     """
     source_ids = [source.id for source in request.sources]
     first = await run.ask(role, step, request, engine)
@@ -220,10 +220,13 @@ async def read_sources(
     if not first.wanted:
         return result
     statements = [finding.statement for finding in first.findings]
+    stated = {gap_id(gap.description): gap.description for gap in first.gaps}
+    listed = {gap.id for gap in request.gaps}
+    own = [Gap(id=name, description=text) for name, text in stated.items() if name not in listed]
     more = request.with_fields(
         wanted=first.wanted,
         found=[*request.found, *statements],
-        found_gaps=[gap.description for gap in first.gaps],
+        gaps=[*request.gaps, *own],
         shown_before=True,
         narrowed_before=first.narrowed,
         seen=first.seen,
@@ -235,18 +238,20 @@ async def read_sources(
 
 
 def _joined(run: ResearchRun, first: O, second: O) -> O:
-    """Return both answers as one."""
+    """Return both answers as one, without the gaps of the first that the second answers or states with a place."""
     if first.entry is not None:
         run.state.evidence.note_entry(first.entry)
     known = {finding.id for finding in first.findings}
     fresh = [finding for finding in second.findings if finding.id not in known]
     numbers = dict(zip((finding.id for finding in second.findings), second.answered, strict=False))
     answered = [*_numbers(first), *(numbers.get(finding.id, []) for finding in fresh)]
+    dealt_with = {one.gap_id for one in second.settled_gaps} | {gap_id(gap.description) for gap in second.gaps}
+    remaining = [gap for gap in first.gaps if gap_id(gap.description) not in dealt_with]
     return first.with_fields(
         findings=[*first.findings, *fresh],
         answered=answered,
         evidence=[*first.evidence, *second.evidence],
-        gaps=second.gaps,
+        gaps=[*remaining, *second.gaps],
         settled_gaps=[*first.settled_gaps, *second.settled_gaps],
         outline=_hidden_after_both(first.outline, second.outline),
         quality_updates=[*first.quality_updates, *second.quality_updates],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
+from contracts.addresses import gap_id
 from contracts.evidence import DocumentRef, Evidence, Finding, ReportDraft, SectionRef, Source, SourceAssessment
 from contracts.gaps import SettledGap
 from contracts.outcome import Usage
@@ -144,6 +145,31 @@ async def test_what_is_hidden_after_two_readings_is_what_both_hide(narrowed: boo
     assert result.outline == ["3. C (900 characters, a part of it is shown)"]
     again = run.__dict__["asked"][1]
     assert (again.shown_before, again.narrowed_before) == (True, narrowed)
+
+
+async def test_gaps_of_a_first_reading_stay_until_the_second_answers_them() -> None:
+    """They are listed as open to it, so it need not repeat them; one that it gives a place is stated with that."""
+    source = states.source("corpus:m/a", text=DocumentRef(hash="sha256:" + "1" * 64, size=8_000))
+    query = states.sub_query("a question")
+    run = Answering(states.state(plan=states.plan(query), sources=states.sources(source)), Inbox(), InProcessHost({}))
+    place = SectionRef(source_id=source.id, start=0, end=9)
+    first = [ProposedGap(description=name) for name in ("Its price", "Its colour", "Its age")]
+    placed = ProposedGap(description="Its age", unread=[place])
+    run.__dict__["answers"] = [
+        AnalyzerResult(gaps=first, wanted=[place]),
+        AnalyzerResult(
+            gaps=[placed, ProposedGap(description="Its maker")],
+            settled_gaps=[SettledGap(gap_id=gap_id("Its price"), answered_by=["f-1"])],
+        ),
+    ]
+    known = states.gap("Its weight")
+    request = reading_input(run, [query], [source], []).with_fields(gaps=[known])
+    result = await read_sources(run, ANALYZER, "analyze/a", request)
+    listed = [gap.description for gap in run.__dict__["asked"][1].gaps]
+    assert listed == ["Its weight", "Its price", "Its colour", "Its age"]
+    assert [(gap.description, gap.unread) for gap in result.gaps] == [
+        ("Its colour", []), ("Its age", [place]), ("Its maker", [])
+    ]  # fmt: skip
 
 
 def test_a_gap_that_is_stated_again_gets_its_sections() -> None:

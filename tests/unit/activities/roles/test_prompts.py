@@ -153,21 +153,20 @@ def test_roles_that_call_tools_know_how_many_calls_a_turn_has() -> None:
 
 
 def test_another_reading_of_a_page_is_shown_what_earlier_ones_noted() -> None:
-    """For another purpose the notes of the page, for sections that were asked for also the gaps of the first answer, for
-    sections that were named for a gap what is known of their pages.
+    """For another purpose the notes of the page, for sections that were asked for or named for a gap what is known of
+    their pages.
     """
     pages = [source(reference(TEXT))]
     focused = unmarked(rendered(roles.ANALYZER, analyze_input(pages, found=["Vacuum freezes rows."])).prompt)
     assert "Findings that earlier readings made of these sources." in focused
     assert "<found>\n1. Vacuum freezes rows.\n</found>" in focused
     wanted = [SectionRef(source_id=SOURCE, start=0, end=700)]
-    request = analyze_input(pages, found=["Vacuum freezes rows."], found_gaps=["Its cost"], wanted=wanted)
+    request = analyze_input(pages, found=["Vacuum freezes rows."], wanted=wanted)
     named = unmarked(rendered(roles.ANALYZER, request).prompt)
     assert "1. Vacuum freezes rows." in named
     assert "sections above were chosen" in named
     request = request.with_fields(shown_before=True)
     again = unmarked(rendered(roles.ANALYZER, request).prompt)
-    assert "<found_gaps>\n- Its cost\n</found_gaps>" in again
     assert "1. Vacuum freezes rows." in again
     assert "the sections that you asked for" in again
 
