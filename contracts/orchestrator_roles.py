@@ -154,6 +154,8 @@ class OrchestrateInput(ToolTurnInput):
     searches_of_agent: int = 0
     pages_of_agent: int = 0
     """What one agent may do for its task; 0: not named in the prompt."""
+    readings_left: int | None = None
+    """About how many pages agents can have read with what is left of the limits; None: no limit counts that."""
     reasons: bool = False
     """True if the model reasons on its own, so it gets no think tool."""
     unserved: list[int] = []

@@ -32,6 +32,8 @@ SHORT_ANSWER: Final = 600  # characters; a tool's answer up to this length is ne
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REVEALS_CANARY: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
+NOTE_BEGINNING: Final = 90  # characters of a note in the index of an older answer, with its number
+
 ANSWERS_PER_GROUP: Final = 4
 """Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
 ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
@@ -196,16 +198,20 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
     framed = ANSWER_ELEMENT.search(content)
     start, end = framed.span(1) if framed else (0, len(content))
     stays = STAYS_IN_REPORT if isinstance(request, WorkInput) else REPORTED_BY_NUMBER
-    shown = shortened_notes(content[start:end], level, stays) or shortened(content[start:end], level, request.query)
+    shown = shortened_notes(content[start:end], level, stays)
+    if not shown:
+        # The first line names the section that was written, or what was searched for.
+        head, _, rest = content[start:end].partition("\n")
+        shown = f"{head}\n{shortened(rest, level, request.query)}"
     shown = shown.strip("\n")
     return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
 
 
 def shortened_notes(text: str, level: Level, stays: str = REPORTED_BY_NUMBER) -> str:
-    """Return an answer with numbered notes at a level: its first line, whole notes, and the numbers of the others.
+    """Return an answer with numbered notes at a level: its first line, whole notes, and of the others the first words.
 
-    `stays` says what is still possible with those. What the page leaves open stays. Empty for an answer of another
-    kind.
+    At the lowest level they are numbers alone. `stays` says what is still possible with them. What the page leaves open
+    stays. Empty for an answer of another kind.
     """
     head, *entries = _entries(text)
     notes = [(match["number"], entry) for entry in entries if (match := NOTE.match(entry))]
@@ -213,16 +219,28 @@ def shortened_notes(text: str, level: Level, stays: str = REPORTED_BY_NUMBER) ->
         return ""
     room = int(RATIOS[level] * len(text))
     shown = [head]
-    numbers = list[str]()
+    others = list[tuple[str, str]]()
     for number, note in notes:
         room -= len(note)
-        if room >= 0 and not numbers:
+        if room >= 0 and not others:
             shown.append(note)
         else:
-            numbers.append(number)
-    if numbers:
-        shown.append(f"[without their words: the notes {', '.join(numbers)}, {stays}]\n")
+            others.append((number, note))
+    if others and level is Level.TRUNCATED:
+        numbers = ", ".join(number for number, _ in others)
+        shown.append(f"[without their words: the notes {numbers}, {stays}]\n")
+    elif others:
+        shown.append(f"[the first words of further notes, {stays}]\n")
+        shown += [f"{_first_words(note)}\n" for _, note in others]
     return "".join([*shown, *(entry for entry in entries if OPEN_LINE.match(entry))])
+
+
+def _first_words(note: str) -> str:
+    """Return the first words of a note, with its number and the sign of its line."""
+    line, _, more = note.strip("\n").partition("\n")
+    if len(line) > NOTE_BEGINNING:
+        return f"{line[:NOTE_BEGINNING].rpartition(' ')[0]} …"
+    return f"{line} …" if more else line
 
 
 def _entries(text: str) -> list[str]:

@@ -217,12 +217,21 @@ def agents_at_once(left: AgentShare, reading: Usage, usd: float | None, number: 
 
     `reading` is the likely size of such a call, and `usd` its likely price. One agent always works.
     """
-    counts = [number]
+    readings = readings_in(left, reading.tokens, usd)
+    return max(1, number if readings is None else min(number, readings))
+
+
+def readings_in(left: AgentShare, tokens: int, usd: float | None) -> int | None:
+    """Return how many readings, with the turns that choose them, fit into the rest of a budget; None without a limit.
+
+    `tokens` and `usd` are those of a usual reading.
+    """
+    counts = []
     if left.tokens is not None:
-        counts.append(int(left.tokens / (READING_FACTOR * max(1, reading.tokens))))
+        counts.append(int(left.tokens / (READING_FACTOR * max(1, tokens))))
     if left.cost_usd is not None and usd:
         counts.append(int(left.cost_usd / (READING_FACTOR * usd)))
-    return max(1, min(counts))
+    return min(counts) if counts else None
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------

@@ -7,16 +7,17 @@ from typing import Final
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
-from contracts.call_sizes import CallSizes
+from contracts.call_sizes import USUAL_READING, CallSizes
 from contracts.canary import STEERED_NOTE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
+from contracts.roles import ANALYZER
 from contracts.sentences import Message
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, StopReason
-from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent, with_part
+from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent, readings_in, with_part
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.checkpoints import Checkpoints
@@ -332,6 +333,16 @@ class Agents:
         if reader is not None:
             usd = size.max_usd(self._budget.price(reader))
         return agents_at_once(left, size, usd, number)
+
+    def readings_left(self) -> int | None:
+        """Return about how many pages agents can still have read, beside a report of what was found; None: no limit."""
+        run = self._run
+        if run.resolved.engine is not EngineKind.MODEL:
+            return None
+        own = run.state.accounts.call_sizes.get(ANALYZER.name)
+        usd = own.usd / own.calls if own is not None and own.usd else None
+        usd = usd or USUAL_READING.max_usd(self._budget.price(ANALYZER))
+        return readings_in(self._left([]), USUAL_READING.tokens, usd)
 
     def _searches_shared_out(self) -> int:
         """Return the searches that agents at work may still make."""

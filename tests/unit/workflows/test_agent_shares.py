@@ -15,6 +15,7 @@ from contracts.plan import PlanNode
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, AnalyzeInput
 from contracts.state import ResearchState
+from contracts.vocabulary import EngineKind
 from tests.fakes.states import EMPTY_REF, hit, source
 from tests.fakes.world import World, begin
 from tests.toy.party import party_declared
@@ -74,6 +75,22 @@ async def test_agents_leave_what_the_report_of_their_findings_needs(tmp_path: Pa
     assert of_all > of_one
     assert sum(shares) == pytest.approx(2.0 - of_all)
     assert max(shares) == pytest.approx(min(shares))
+
+
+async def test_an_orchestrator_knows_how_many_pages_its_agents_can_have_read(tmp_path: Path) -> None:
+    """Of what the report leaves, by what readings of the run cost; without a limit there is no number."""
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    assert run.agents.readings_left() is None  # rules read for nothing
+    run.state.work.resolved = run.state.resolution.with_fields(engine=EngineKind.MODEL)
+    before = run.agents.readings_left()
+    run.state.accounts.call_sizes = {ANALYZER.name: READINGS[ANALYZER.name].with_fields(usd=0.8)}
+    after = run.agents.readings_left()
+    limit(run.state, max_cost_usd=None)
+    assert before is not None
+    assert after is not None
+    assert 10 <= before <= 25
+    assert after == pytest.approx(before / 3, abs=1)
+    assert run.agents.readings_left() is None
 
 
 @pytest.mark.parametrize(("usd", "is_made"), [(0.050, True), (0.040, False)])

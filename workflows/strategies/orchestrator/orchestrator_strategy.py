@@ -378,7 +378,11 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         reminders.append(THINK_FURTHER if must_think else LOOK_FURTHER)
     if not opening:
         turns = max(1, _cycles_left(position, run.resolved.limits))
-        reminders.append(f"Left: {plural(turns, 'turn')}, this one included.")
+        left = f"Left: {plural(turns, 'turn')}, this one included"
+        readings = run.agents.readings_left()
+        if readings is not None:
+            left += f", and room for about {plural(readings, 'reading')} of a page by all agents together"
+        reminders.append(f"{left}.")
     # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
     offered = [THINK.name if must_think else RESEARCH_AGENT.name]
     if _has_results(state):
@@ -396,6 +400,7 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         cycles=_deciding_cycles(run.resolved.limits),
         searches_of_agent=run.resolved.limits.max_searches_per_step,
         pages_of_agent=run.resolved.limits.max_reads_per_step,
+        readings_left=run.agents.readings_left() if opening else None,
         reasons=thinks,
         unserved=[state.work.plan.steps.index(step) + 1 for step in waiting],
     )

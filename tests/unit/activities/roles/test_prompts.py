@@ -622,6 +622,9 @@ def test_the_orchestrator_knows_what_one_agent_may_do() -> None:
     request = OrchestrateInput(**common(steps=["one"], searches_of_agent=2, pages_of_agent=3))
     rendered_turn, _ = render_turn(ORCHESTRATOR, request, {})
     assert "at most 2 searches and opens at most 3 pages" in rendered_turn.prompt
+    assert "readings of a page" not in rendered_turn.prompt
+    bounded, _ = render_turn(ORCHESTRATOR, request.with_fields(readings_left=17), {})
+    assert "pays for about 17 readings of a page, in equal shares" in bounded.prompt
 
 
 def test_an_item_of_a_prompt_is_rendered_once_for_its_level() -> None:

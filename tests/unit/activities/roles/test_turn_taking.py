@@ -233,9 +233,11 @@ def test_who_has_tools_can_be_shown_no_page(role: RoleSpec[Any, Any], problem: s
 
 
 def test_an_older_answer_is_shortened_by_whole_notes() -> None:
-    """The notes that have no room keep their numbers; what the page leaves open stays, and no note is torn apart."""
+    """Of notes without room the first words stay, and at the lowest level their numbers; so does what the page leaves
+    open, and no note is torn apart: from numbers alone no role knows what it has to write down.
+    """
     notes = [
-        f"92¦note {number}: Stores of kind {number} keep\n92¦what they have for {number} days."
+        f"92¦note {number}: Stores of kind {number} keep\n92¦what they have for {number} days, {'and no longer, ' * 9}"
         for number in range(1, 25)
     ]
     text = (
@@ -244,9 +246,13 @@ def test_an_older_answer_is_shortened_by_whole_notes() -> None:
         + "\n92¦left open by this page: The price.\n92¦not shown to the reader\n92¦7. End"
     )
     shown = shortened_notes(text, Level.HEADLINE)
-    assert shown.startswith(f"92¦“Stores”:\n{notes[0]}\n{notes[1]}\n[without their words: the notes 3, 4, ")
-    assert "24, which can be reported by number]" in shown
-    assert "24, which stay in your report]" in shortened_notes(text, Level.HEADLINE, STAYS_IN_REPORT)
-    assert shown.endswith("left open by this page: The price.\n")
-    assert len(shown) < 0.25 * len(text)
+    index = "[the first words of further notes, which can be reported by number]\n92¦note 3: Stores of kind 3 keep …\n"
+    assert shown.startswith(f"92¦“Stores”:\n{notes[0]}\n{notes[1]}\n{index}")
+    assert "notes, which stay in your report]" in shortened_notes(text, Level.HEADLINE, STAYS_IN_REPORT)
+    assert shown.endswith("note 24: Stores of kind 24 keep …\n92¦left open by this page: The price.\n")
+    assert len(shown) < 0.35 * len(text)
+    lowest = shortened_notes(text, Level.TRUNCATED)
+    assert "[without their words: the notes 2, 3, 4, " in lowest
+    assert "24, which can be reported by number]" in lowest
+    assert len(lowest) < 0.15 * len(text)
     assert shortened_notes("92¦A page of titles.\n92¦1. One", Level.HEADLINE) == ""
