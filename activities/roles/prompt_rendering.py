@@ -4,7 +4,6 @@
 value is guarded when it is printed, and never parsed as a template: braces in a page have no effect.
 """
 
-import html
 import itertools
 import json
 import math
@@ -62,6 +61,7 @@ EXAMPLE: Final = re.compile(r"^\{.*\}$", re.MULTILINE)
 """Of an answer, on a line of its own in the system part of a prompt."""
 BLANK_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = __name__.rpartition(".")[0]
+ATTRIBUTE_SIGNS: Final = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 ItemTexts = dict[tuple[str, str, Level], str]
 """Texts of a prompt's items by kind, id and level."""
 
@@ -225,7 +225,8 @@ class PromptBlocks:
 
     def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
         """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
-        escaped = {key: html.escape(guard(str(value)), quote=True) for key, value in attributes.items() if value}
+        # Read as text, so no entities: only what could end the attribute or the element becomes a sign like it.
+        escaped = {key: guard(str(value)).translate(ATTRIBUTE_SIGNS) for key, value in attributes.items() if value}
         lines = caller().strip("\n").splitlines()
         rendered = "".join(f' {key}="{value}"' for key, value in escaped.items())
         return _with_heading(heading, wrap(name, lines or [""], rendered) if lines or rendered else "")

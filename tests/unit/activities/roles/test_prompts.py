@@ -313,9 +313,7 @@ def test_the_analyzer_sees_its_sub_queries_and_sources() -> None:
     prompt = rendered(roles.ANALYZER, request).prompt
     mark, sign = told(prompt)
     lines = "\n".join(f"{sign}{line}" if line else "" for line in TEXT.splitlines())
-    known = (
-        f'id="{label_of(SOURCE, label_key(request))}" title="A &quot;quoted&quot; &lt;b&gt;" url="{URL}" quality="high"'
-    )
+    known = f'id="{label_of(SOURCE, label_key(request))}" title="A \'quoted\' ‹b›" url="{URL}" quality="high"'
     assert f'<source-{mark} {known} snippet="a snippet">\n{lines}\n</source-{mark}>' in prompt
     assert f"<sub_queries>\n1. {request.sub_query.text}\n</sub_queries>" in unmarked(prompt)
     assert "at most 4 findings" in prompt
