@@ -330,6 +330,8 @@ class _Choice:
         self.documents = documents
         self.left = float(request.shown_tokens)
         topics = [*(query.text for query in request.queries), request.query]
+        if request.for_gaps:  # where there is room for a part, it is the part that answers them
+            topics = [gap.description for gap in request.gaps]
         source_words = SourceWords.of(request, documents)
         self.rankings = [Ranking(request, source_words, topic) for topic in dict.fromkeys(topics) if topic.strip()]
         texts = source_texts(request, documents)

@@ -506,6 +506,16 @@ def test_a_last_look_shows_the_sections_that_speak_of_a_gap() -> None:
     assert one.hidden == ()
 
 
+def test_a_last_look_with_little_room_shows_what_speaks_of_the_gap() -> None:
+    """Not the paragraphs of the same section that speak of the question."""
+    paragraphs = [f"{ANSWER} {number}" for number in range(8)]
+    answer = "Two releases of the engine may replicate if they are of one series."
+    paragraphs.insert(5, answer)
+    one = last_look("# The manual\n\n" + "\n\n".join(paragraphs))
+    assert ANSWER in one.excerpt()
+    assert answer in one.narrow(token_size(answer) + 9).excerpt()
+
+
 def test_a_last_look_shows_where_a_reader_expects_the_answer() -> None:
     """Whatever words the section has."""
     text = page(12, 3)

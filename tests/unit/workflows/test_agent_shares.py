@@ -162,7 +162,7 @@ async def test_a_last_look_may_use_the_margins_of_the_reports_reserve(
     call = run.budget.reserve(ANALYZER, request, Measured(3_000, is_least=False), 0)
     if is_made:
         granted = await call
-        assert 0 < granted.reservation.cost_usd <= 0.15 * reserved
+        assert 0 < granted.reservation.cost_usd <= 0.25 * reserved
         assert granted.size.output_tokens <= request.asked_output_tokens
     else:
         with pytest.raises(CallRefused):
