@@ -60,7 +60,7 @@ AGENT_READING_PART: Final = 0.8
 seven agents of a real run three paid a last turn for pages that could not be read then."""
 LOOK_PART: Final = 0.75
 """Of what is reserved for the report and its checks, what a last look at gaps leaves of it. The reserve has margins:
-two real runs used 0.45 of about 0.6 and 0.47 of about 0.69 dollars, and the look of the second saw half of its sections.
+two real runs used 0.45 of about 0.6 and 0.47 of about 0.69 dollars, and the second look saw half of its sections.
 """
 USEFUL_PART: Final = 0.5
 """Of the output that is expected of an agent's reading: with less room, it is not made."""
