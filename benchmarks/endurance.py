@@ -40,7 +40,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from benchmarks.fake_processes import question, subject
 from benchmarks.faults import (
-    FAULTS_AT_ONCE,
+    FAULTS_AHEAD,
     STOPS,
     Deployment,
     Fault,
@@ -69,20 +69,22 @@ from workers.own_process import exit_process, run_to_end
 
 T = TypeVar("T")
 
-FAULTS_OF_A_PIECE: Final = 30
+FAULTS_OF_A_PIECE: Final = 120
 PIECES_WITHOUT_CLOCK: Final = 4
 """One piece of so many has wrong clocks."""
 BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
-AT_ONCE: Final = 6
-"""Runs that may work at once."""
-MOST_OPEN: Final = 12
+AT_ONCE: Final = 16
+"""Runs that may work at once: most of them wait for a fault to pass."""
+MOST_OPEN: Final = 24
 """Open runs beyond which no further run is started: a busy machine gets fewer runs, not later ones."""
 LAST_SECONDS: Final = 90.0
 """Seconds before the end of a piece in which a run must have gone on, lest it counts as stuck."""
-STARTING_SECONDS: Final = 480.0
+STARTING_SECONDS: Final = 720.0
 """No run or fault begins later in a piece."""
-ENDING_SECONDS: Final = 600.0
+PASSING_SECONDS: Final = 840.0
+"""By then every fault has passed: those that would last longer are cut."""
+ENDING_SECONDS: Final = 360.0
 """Seconds after the last fault by which every run must have ended."""
 APPROVAL_SECONDS: Final = (2.0, 60.0)
 LIMITS: Final = {"deadline_seconds": 3_600, "max_iterations": 1}
@@ -126,6 +128,8 @@ class Piece:
     runs: list[Run] = field(default_factory=list)
     faults: dict[str, int] = field(default_factory=dict)
     """How often each kind struck."""
+    at_work: list[int] = field(default_factory=list)
+    """Open runs when each of them struck."""
     seconds: float = 0.0
     load: float = 0.0
     answered: int = 0
@@ -142,21 +146,22 @@ class Piece:
 
 
 # --- one piece -------------------------------------------------------------------------------------------------------
-def store_of(piece: int) -> Store:
-    """Return where the deployment of a piece has its state."""
-    return "file" if piece % 3 == 2 else "redis"
+def store_of(piece: int, kinds: Sequence[str] = ()) -> Store:
+    """Return where the deployment of a piece has its state; the full disk of everything needs files."""
+    return "file" if piece % 3 == 2 or "disk" in kinds else "redis"
 
 
 def plan_of(seed: int, piece: int, count: int, kinds: Sequence[str], *, mounts: bool) -> list[Fault]:
     """Draw the faults of a piece; `kinds` are the only ones, if there are any."""
     unusable = {"disk"} if not mounts else set()
-    if find_faketime() is None or piece % PIECES_WITHOUT_CLOCK:  # the library slows its worker down
+    has_turn = piece % PIECES_WITHOUT_CLOCK == 0 or "clock" in kinds  # the library slows its worker down
+    if find_faketime() is None or not has_turn:
         unusable.add("clock")
     return draw_faults(
         seed,
         piece,
         count,
-        store_of(piece),
+        store_of(piece, kinds),
         lambda kind: kind not in unusable and (not kinds or kind in kinds),
     )
 
@@ -190,14 +195,22 @@ async def patiently(call: Callable[[], Awaitable[T]]) -> T:
 async def suffer_all(number: int, seed: int, count: int, kinds: Sequence[str], folder: Path) -> Piece:
     """Start run after run, each with its fault; wait for all, and check them."""
     began, piece = time.monotonic(), Piece(number, seed)
-    faults, store = plan_of(seed, number, count, kinds, mounts=can_mount()), store_of(number)
+    faults, store = plan_of(seed, number, count, kinds, mounts=can_mount()), store_of(number, kinds)
     bursts = sum(fault.kind == "queue" for fault in faults)
     async with deployed(folder, store, faults, len(faults) + bursts * BURST, AT_ONCE) as deployment:
         client = await deployment.made.client()
         chance = random.Random(f"{seed}/{number}/people")
         following: list[asyncio.Task[None]] = []
         striking: list[asyncio.Task[None]] = []
-        slots = asyncio.Semaphore(FAULTS_AT_ONCE)
+
+        def elapsed() -> float:
+            return time.monotonic() - began
+
+        def open_runs() -> int:
+            return sum(not task.done() for task in following)
+
+        def due() -> Fault | None:
+            return deployment.choose(faults[:FAULTS_AHEAD]) if open_runs() < MOST_OPEN else None
 
         def begin(fault: Fault) -> None:
             run_number = len(piece.runs)
@@ -208,19 +221,20 @@ async def suffer_all(number: int, seed: int, count: int, kinds: Sequence[str], f
 
         async def strike(fault: Fault) -> None:
             await asyncio.sleep(fault.after)
-            await deployment.suffer(fault)
-            slots.release()
+            seconds = min(fault.seconds, max(0.0, PASSING_SECONDS - elapsed()))
+            await deployment.suffer(replace(fault, seconds=seconds), open_runs)
 
-        for fault in faults:
-            await asyncio.sleep(fault.gap)
-            await slots.acquire()
-            rest = STARTING_SECONDS - (time.monotonic() - began)
-            await until(lambda: sum(not task.done() for task in following) < MOST_OPEN, rest)
-            if time.monotonic() - began > STARTING_SECONDS:
+        while faults and elapsed() < STARTING_SECONDS:
+            await until(lambda: due() is not None, STARTING_SECONDS - elapsed())
+            fault = due()
+            if fault is None:
                 break
+            faults.remove(fault)
+            deployment.reserve(fault)
             for _ in range(1 + BURST * (fault.kind == "queue")):
                 begin(fault)
             striking.append(asyncio.create_task(strike(fault)))
+            await asyncio.sleep(fault.gap)
         await asyncio.gather(*striking)
         await asyncio.wait(following, timeout=ENDING_SECONDS - LAST_SECONDS)
         lengths = {
@@ -372,6 +386,7 @@ def close_books(piece: Piece, deployment: Deployment) -> None:
         found = piece.made_again if kill.left else piece.made_again_alone
         found += made_again(kill, started, deployment.spells)
     piece.faults = dict(Counter(spell.kind for spell in deployment.spells))
+    piece.at_work = [spell.at_work for spell in deployment.spells]
     piece.ended_alone = deployment.ended_alone
 
 
@@ -495,10 +510,12 @@ def show(pieces: Sequence[Piece]) -> None:
                 f"audit {run.audit or 'good'}; approval {run.approval or '-'}; refresh {run.refresh or '-'}"
             )
     answered = sum(piece.answered for piece in pieces)
+    at_work = sorted(count for piece in pieces for count in piece.at_work) or [0]
     print(
         f"\n{len(pieces)} pieces, {sum(piece.seconds for piece in pieces) / 60:.0f} min, {len(runs)} runs, "
         f"{sum(struck.values())} faults, seeds {sorted({piece.seed for piece in pieces})}; load at the end of a piece "
-        f"{min(piece.load for piece in pieces):.1f} to {max(piece.load for piece in pieces):.1f}."
+        f"{min(piece.load for piece in pieces):.1f} to {max(piece.load for piece in pieces):.1f}. A fault struck "
+        f"{at_work[0]} to {at_work[-1]} open runs, median {statistics.median(at_work):.0f}."
     )
     print(
         f"{answered} calls answered; asked again: {sum(piece.asked_again for piece in pieces)}, besides "

@@ -17,7 +17,8 @@ Kinds of faults, most of them for 5 to 240 s:
 - `everything`: workers, the server and the store are killed at once, and started again after a while;
 - `disk`: the disk of journal, sessions and server is full, then all workers get SIGKILL.
 
-Faults of different places overlap, at most `FAULTS_AT_ONCE` of them, and each place has a rest after a fault.
+Faults of different places overlap, at most `FAULTS_AT_ONCE` of them, and each place has a rest after a fault. The next
+one is the first of the plan whose places are free.
 """
 
 import asyncio
@@ -81,19 +82,21 @@ DISK_SECONDS: Final = (5.0, 60.0)
 PAUSE_SECONDS: Final = 10.0
 STANDSTILL_SECONDS: Final = (30.0, 90.0)
 CLOCK_STEPS: Final = (-86_400, -3_600, -120, 120, 3_600, 86_400)
-LATEST_STRIKE: Final = 10.0
+LATEST_STRIKE: Final = 6.0
 """Seconds after the start of a run until its fault at the latest."""
-GAP_SECONDS: Final = (3.0, 12.0)
+GAP_SECONDS: Final = (2.0, 7.0)
 """From the start of a run until that of the next one."""
-FAULTS_AT_ONCE: Final = 3
-REST_SECONDS: Final = 30.0
+FAULTS_AT_ONCE: Final = 5
+FAULTS_AHEAD: Final = 12
+"""Faults of the plan among which one with free places is looked for."""
+REST_SECONDS: Final = 10.0
 """From the end of a fault until the next one at its place: what has passed is over for a while."""
 ON_ITS_WAY: Final = 1.5
 """Seconds before a kill in which an answer can have been sent without being in the journal."""
 READY_SECONDS: Final = 120.0
-RESTART_SECONDS: Final = 5.0
+RESTART_SECONDS: Final = 10.0
 """Pause before a worker is started again that ended by itself, as one does that finds no server."""
-HOME_MEGABYTES: Final = 300
+HOME_MEGABYTES: Final = 800
 WORKERS: Final = 2
 PAGES_OF_A_SUBJECT: Final = 12
 PORTS: Final = (28_000, 31_999)
@@ -103,6 +106,8 @@ KEPT: Final = (
     "--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory", "512mb", "--maxmemory-policy", "noeviction"
 )  # fmt: skip
 FIRST_BUILD: Final = "build-1"
+STARTED: Final = b"pools.started"
+"""What a worker logs when it asks for work."""
 CLOCK_FILE: Final = "clock"
 LIBRARIES_OF_FAKETIME: Final = ("/usr/lib/*/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 
@@ -134,7 +139,7 @@ class Kill:
     in_flight: list[str]
     """Requests that the endpoint was working on."""
     left: int = 0
-    """Workers of all pools that were not killed."""
+    """Workers of all pools that were not killed, and had begun to work."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,8 @@ class Spell:
     kind: str
     began: float
     over: float
+    at_work: int = 0
+    """Runs that were open when it struck."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,13 @@ class Worker:
     """It got SIGTERM."""
     has_clock: bool = False
     """Its clock can be made wrong."""
+
+    started: bool = False
+
+    def works(self) -> bool:
+        """Return whether it has begun to ask for work."""
+        self.started = self.started or STARTED in self.log.read_bytes()
+        return self.started
 
 
 class SlowApi(UnevenApi):
@@ -190,7 +204,7 @@ def draw_faults(seed: int, piece: int, count: int, store: Store, usable: Callabl
 
 def _draw(chance: random.Random, strategy: str, kind: str) -> Fault:
     shortest, longest = DISK_SECONDS if kind == "disk" else OUTAGE_SECONDS
-    seconds = round(shortest * (longest / shortest) ** (chance.random() ** 2))  # a half is over within 13 s
+    seconds = round(shortest * (longest / shortest) ** (chance.random() ** 3))  # a half is over within 8 s
     if kind == "pause":
         seconds = round(PAUSE_SECONDS)
     elif kind == "standstill":
@@ -247,8 +261,10 @@ class Deployment:
     """Workers that ended without being killed or stopped."""
     _killed: set[int] = field(default_factory=set)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
-    _places: dict[str, asyncio.Lock] = field(default_factory=dict)
-    _server_away: bool = False
+    _taken: set[str] = field(default_factory=set)
+    """Places that have a fault, or a rest after one."""
+    _faults: int = 0
+    """How many are there."""
 
     @property
     def build(self) -> str:
@@ -324,7 +340,7 @@ class Deployment:
         unwritten = None
         with suppress(RedisError, OSError, sqlite3.Error):
             unwritten = len(self.delivered()) - await asyncio.to_thread(self.journalled)
-        left = sum(worker.spec == Spec(self.build) for worker in alive[count:])
+        left = sum(worker.spec == Spec(self.build) and worker.works() for worker in alive[count:])
         self.kills.append(Kill(at, unwritten, in_flight, left))
 
     async def end(self) -> None:
@@ -352,21 +368,27 @@ class Deployment:
             return spooled + int(rows.fetchone()[0])
 
     # --- faults ----------------------------------------------------------------------------------------------------
-    async def suffer(self, fault: Fault) -> None:
-        """Let a fault happen, once no other one is at its place, and pass."""
-        async with AsyncExitStack() as stack:
-            for place in sorted(self._places_of(fault.kind)):
-                await self._places.setdefault(place, asyncio.Lock()).acquire()
-                stack.callback(self._rest, place, fault)
-            print(f"{time.strftime('%H:%M:%S')} {fault}", file=sys.stderr, flush=True)
-            began = time.time()
-            await self._strike(fault)
-            self.spells.append(Spell(fault.kind, began, time.time()))
+    def choose(self, faults: Sequence[Fault]) -> Fault | None:
+        """Return the first fault that may be there now; null while there is none."""
+        if self._faults >= FAULTS_AT_ONCE:
+            return None
+        return next((fault for fault in faults if self._taken.isdisjoint(self._places_of(fault.kind))), None)
 
-    def _rest(self, place: str, fault: Fault) -> None:
-        """Let no other fault strike at a place for a while; kills come as they come."""
+    def reserve(self, fault: Fault) -> None:
+        """Let no other fault come to the places of this one until it has passed."""
+        self._taken |= self._places_of(fault.kind)
+        self._faults += 1
+
+    async def suffer(self, fault: Fault, at_work: Callable[[], int]) -> None:
+        """Let a fault happen that has its places, and pass; `at_work` counts the runs that are open."""
+        print(f"{time.strftime('%H:%M:%S')} {fault}", file=sys.stderr, flush=True)
+        began, count = time.time(), at_work()
+        await self._strike(fault)
+        self.spells.append(Spell(fault.kind, began, time.time(), count))
+        self._faults -= 1
+        # After a kill, others may come at once: kills come as they come.
         seconds = 0.0 if fault.kind in KILLS else REST_SECONDS
-        asyncio.get_running_loop().call_later(seconds, self._places[place].release)
+        asyncio.get_running_loop().call_later(seconds, self._taken.difference_update, self._places_of(fault.kind))
 
     def _places_of(self, kind: str) -> set[str]:
         if kind == "disk":
@@ -379,8 +401,6 @@ class Deployment:
             return {"store"}
         if kind == "upgrade" or kind.startswith("no-"):
             return {"pools"}
-        if kind.startswith(("search-", "pages-")):
-            return {"web"}
         return {kind.partition("-")[0]}
 
     async def _strike(self, fault: Fault) -> None:
@@ -402,9 +422,9 @@ class Deployment:
             await self._fail_model(how, fault.seconds)
         elif place in ("search", "pages"):
             assert isinstance(self.made.world, FailingWeb)
-            self.made.world.failing, self.made.world.how = place, how
+            self.made.world.failing[place] = how
             await asyncio.sleep(fault.seconds)
-            self.made.world.failing = ""
+            del self.made.world.failing[place]
         elif place == "objects":
             await self._fail_objects(how, fault.seconds)
         elif fault.kind == "disk":
@@ -435,14 +455,19 @@ class Deployment:
         self.set_clock_right()
 
     async def _remove_pool(self, pool: str, seconds: float) -> None:
-        """Have no worker of a pool: the workers are replaced by some without it, then by whole ones."""
+        """Have no worker of a pool: the workers are replaced by one without it, then by whole ones that work."""
         before = list(self.wanted)
         others = tuple(other for other in POOLS if other != pool)
-        self.wanted = [Spec(spec.build, others) for spec in before if not spec.pools]
+        self.wanted = [Spec(self.build, others)]
         if pool != "workflows":
             self.wanted += [spec for spec in before if spec.pools]
         await asyncio.sleep(seconds)
         self.wanted = before
+        await until(lambda: self._whole() > 0, READY_SECONDS)
+
+    def _whole(self) -> int:
+        """Count the workers of all pools of the newest version that have begun to work."""
+        return sum(worker.spec == Spec(self.build) and worker.works() for worker in self._alive())
 
     async def _upgrade(self) -> None:
         """Have a next version side by side with the one before, promote it, and end the other with its last run."""
@@ -487,8 +512,9 @@ class Deployment:
                 continue
             if not any(version.build_id == build and version.open_runs for version in versions):
                 break
-        async with self._places.setdefault("pools", asyncio.Lock()):
-            self.wanted = [spec for spec in self.wanted if spec.build != build]
+        while "pools" in self._taken:  # noqa: ASYNC110  a fault puts its workers back
+            await asyncio.sleep(1.0)
+        self.wanted = [spec for spec in self.wanted if spec.build != build]
 
     async def _fail_model(self, how: str, seconds: float) -> None:
         model, good = self.made.model, self.made.model.plan

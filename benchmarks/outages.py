@@ -60,21 +60,23 @@ class UnevenApi(MessagesApi):
 class FailingWeb(WebWorld):
     """A web of which the search engine or the pages fail while `failing` names them."""
 
-    failing = ""
-    how = "500"
-    """A status, `hang` or `reset`."""
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.failing: dict[str, str] = {}
+        """By `search` or `pages`: a status, `hang` or `reset`."""
 
     async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request."""
         kind = "search" if "search" in request.target else "pages"
-        if kind != self.failing:
+        how = self.failing.get(kind)
+        if how is None:
             return await super().serve(request, reader, writer)
-        if self.how == "hang":
+        if how == "hang":
             await reader.read()  # until the client hangs up
-        elif self.how == "reset":
+        elif how == "reset":
             reset(writer)
         else:
-            writer.write(response(int(self.how), b"later"))
+            writer.write(response(int(how), b"later"))
             await writer.drain()
             return True
         return False
@@ -98,9 +100,9 @@ async def _failing(
         made.workers[0].kill()
         await made.start_workers()
     else:
-        web.failing = kind
+        web.failing = {kind: "500"}
     yield
-    web.failing, model.plan, objects.down = "", good, False
+    web.failing, model.plan, objects.down = {}, good, False
     if kind == "refused":
         await model.__aenter__()
     elif kind == "redis":

@@ -207,7 +207,7 @@ def workflow_tuner() -> WorkerTuner:
 class PoolGroup:
     """The running pools of a process."""
 
-    def __init__(self, client: Client, workers: dict[str, Worker]) -> None:
+    def __init__(self, client: Client, workers: Mapping[str, Worker]) -> None:
         """Start polling."""
         self._client = client
         self._workers = workers
@@ -224,6 +224,10 @@ class PoolGroup:
             for pool, task in self._tasks.items()
         }
 
+    def running(self) -> frozenset[str]:
+        """Return the pools that have not ended."""
+        return frozenset(pool for pool, task in self._tasks.items() if not task.done())
+
     async def failure(self) -> None:
         """Wait until a worker ends on its own. Raises the error that ended it."""
         done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
@@ -231,9 +235,10 @@ class PoolGroup:
             task.result()
 
     async def stop(self) -> None:
-        """Stop polling, let activities finish within the grace time, then cancel them. Raises a worker's error."""
-        running = [worker for pool, worker in self._workers.items() if not self._tasks[pool].done()]
-        await asyncio.gather(*(worker.shutdown() for worker in running), return_exceptions=True)
+        """Stop polling, let activities finish within their pool's time, then cancel them. Raises a worker's error."""
+        running = self.running()
+        stopping = (worker.shutdown() for pool, worker in self._workers.items() if pool in running)
+        await asyncio.gather(*stopping, return_exceptions=True)
         results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         for result in results:
             if isinstance(result, Exception):
@@ -242,15 +247,18 @@ class PoolGroup:
 
 @asynccontextmanager
 async def run_pools(
-    client: Client, contents: PoolContents, pools: Sequence[str], *, grace: timedelta | None = None
+    client: Client, contents: PoolContents, pools: Sequence[str], *, drain: Mapping[str, timedelta] = DRAIN_TIMES
 ) -> AsyncIterator[PoolGroup]:
-    """Run pools during the block, and drain them afterwards, even if the block is cancelled."""
-    group = PoolGroup(client, {pool: build_worker(pool, client, contents, grace=grace) for pool in pools})
+    """Run pools during the block, and drain them afterwards, even if the block is cancelled.
+
+    `drain` is the time of each pool to finish what it works on.
+    """
+    group = PoolGroup(client, {pool: build_worker(pool, client, contents, grace=drain[pool]) for pool in pools})
     logger.info("pools.started", pools=list(pools))
     try:
         yield group
     finally:
-        longest = max(DRAIN_TIMES[pool] if grace is None else grace for pool in pools)
+        longest = max(drain[pool] for pool in pools)
         logger.info("pools.draining", pools=list(pools), grace_seconds=longest.total_seconds())
         await group.stop()
         logger.info("pools.stopped", pools=list(pools))

@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from workers.composition import compose
-from workers.pools import PoolHealth, run_pools
+from workers.pools import DRAIN_TIMES, PoolHealth, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
 from workers.stalls import end_if_stalled
@@ -85,12 +85,13 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
         runtime = temporal_runtime(metrics)
     except (OSError, ValueError) as error:
         raise _port_error("metrics", options.host, options.metrics_port, error) from None
+    drain = DRAIN_TIMES if options.drain is None else dict.fromkeys(pools, options.drain)
     connection = await open_connection(settings, runtime=runtime, ui=options.ui)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
         compose(settings, connection.client, pools, refresh=True, takes_over=options.takes_over) as contents,
         end_if_stalled(),  # after the imports and indexes of a start, which may take a minute on a loaded machine
-        run_pools(connection.client, contents, pools, grace=options.drain) as group,
+        run_pools(connection.client, contents, pools, drain=drain) as group,
         AsyncExitStack() as stack,
     ):
         health = None

@@ -8,13 +8,13 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial, reduce
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import structlog
 from temporalio.client import WorkflowExecutionStatus
@@ -57,9 +57,18 @@ from workers.settings.loading import Settings
 from workers.stalls import End, end_if_stalled
 from workers.telemetry import configure_logging
 
+if TYPE_CHECKING:
+    from workers.pools import PoolGroup
+
 HINT: Final = '{key} · report now: research stop {id} · research steer {id} "…"'
 GRACE: Final = timedelta(seconds=2)
-"""Short, because the command's own run is over by then; calls cut off for other runs are retried."""
+"""Short, because the command's own run is over by then; work cut off for other runs is done again."""
+PATIENCE: Final = timedelta(minutes=3)
+"""For calls to a model that other runs have under way, as their answers are paid for."""
+UNDER_WAY: Final = (
+    "calls to a model are under way for other runs: waiting up to 3 minutes for their answers, which are paid for "
+    "(Ctrl-C leaves at once)"
+)
 LOG_BYTES: Final = 5_000_000
 NOTICE_WAIT_SECONDS: Final = 3.0
 NOTICE_POLL_SECONDS: Final = 0.1
@@ -323,13 +332,13 @@ class RunCommand:
             print_progress("starting the server")
         client = await context.connect()
         end = partial(self._try_again, report_now=report_now)
-        async with nullcontext() if others else _local_workers(context, client, end):
+        leaving = Leaving(quiet=options.quiet)
+        async with nullcontext() if others else _local_workers(context, client, end, leaving):
             result = await self._follow(client, report_now=report_now)
             if not others and context.settings.notify.url is not None:
                 await let_notices_leave(client, self.run.research_id)
-        if result is None:
-            return self._detach()
-        return await self._write_report(result)
+            leaving.code = self._detach() if result is None else await self._write_report(result)
+        return leaving.code
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""
@@ -502,8 +511,35 @@ def log_path(settings: Settings) -> Path:
     return settings.home / "logs" / "research.log"
 
 
+@dataclass
+class Leaving:
+    """The end of a command whose own run is over, while calls of other runs may be under way in its process."""
+
+    quiet: bool = False
+    code: int = ExitCode.CANCELLED
+    """The exit code of the command, also if a person does not wait."""
+    grace: timedelta = GRACE
+
+    async def drain(self, group: "PoolGroup", exits: Callable[[int], NoReturn] = exit_process) -> None:
+        """Stop the pools; until they have ended, Ctrl-C or SIGTERM calls `exits` with the code."""
+        stopping = asyncio.create_task(group.stop())
+        async with first_interrupt() as interrupt:
+            interrupted = asyncio.create_task(interrupt.wait())
+            both = {stopping, interrupted}
+            await asyncio.wait(both, timeout=2 * self.grace.total_seconds(), return_when=asyncio.FIRST_COMPLETED)
+            if "models" in group.running() and not self.quiet and not interrupt.is_set():
+                print_progress(UNDER_WAY)
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            interrupted.cancel()
+            if not stopping.done():
+                exits(self.code)
+        await stopping
+
+
 @asynccontextmanager
-async def _local_workers(context: CommandContext, client: ResearchClient, end: End) -> AsyncIterator[None]:
+async def _local_workers(
+    context: CommandContext, client: ResearchClient, end: End, leaving: Leaving
+) -> AsyncIterator[None]:
     """Run all pools in this process, logging to a file because the terminal shows the run.
 
     `end` ends the process if its event loop stalls or one of the pools ends.
@@ -514,6 +550,7 @@ async def _local_workers(context: CommandContext, client: ResearchClient, end: E
 
     settings = context.settings
     pools = tuple(POOLS)
+    drain = dict.fromkeys(pools, GRACE) | {"models": PATIENCE}
     path = log_path(settings)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a", encoding="utf-8") as log:
@@ -523,7 +560,7 @@ async def _local_workers(context: CommandContext, client: ResearchClient, end: E
         async with (
             compose(settings, client.temporal, pools, takes_over=True) as contents,
             end_if_stalled(log, end=end),
-            run_pools(client.temporal, replace(contents, mark=contents.mark + RUN_MARK), pools, grace=GRACE) as group,
+            run_pools(client.temporal, replace(contents, mark=contents.mark + RUN_MARK), pools, drain=drain) as group,
         ):
             watching = asyncio.create_task(group.failure())
             watching.add_done_callback(partial(_end_with_pool, end))
@@ -531,6 +568,7 @@ async def _local_workers(context: CommandContext, client: ResearchClient, end: E
                 yield
             finally:
                 watching.cancel()
+                await leaving.drain(group)
 
 
 def _end_with_pool(end: End, watching: asyncio.Task[None]) -> None:

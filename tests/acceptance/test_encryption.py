@@ -58,7 +58,9 @@ class Deployment:
         settings = load_settings(environment=self.variables, user_folder=self.folder)
         connection = await open_connection(settings)
         async with compose(settings, connection.client, refresh=True, takes_over=True) as contents:
-            async with run_pools(connection.client, contents, tuple(POOLS), grace=timedelta(seconds=1)):
+            async with run_pools(
+                connection.client, contents, tuple(POOLS), drain=dict.fromkeys(POOLS, timedelta(seconds=1))
+            ):
                 yield ResearchClient(connection.client)
 
     async def do(self, commands: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Replayer, Worker
 
+from client.cli.run import Leaving
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
 from tests.architecture.repository import ROOT
@@ -76,7 +77,7 @@ def identity() -> str:
 async def test_a_run_whose_thread_was_blocked_continues(client: Client) -> None:
     """A loaded machine has no time for a workflow's thread now and then: that is no deadlock, and costs nothing else."""
     HeldUp.seconds.append(2.5)
-    async with run_pools(client, PoolContents(workflows=[HeldUp]), ("workflows",), grace=timedelta()):
+    async with run_pools(client, PoolContents(workflows=[HeldUp]), ("workflows",), drain={"workflows": timedelta()}):
         async with asyncio.timeout(SOON):
             run = client.execute_workflow("held-up", id=identity(), task_queue=POOLS["workflows"])
             assert await run == "done"
@@ -97,7 +98,7 @@ async def test_runs_under_way_are_served_before_starts(client: Client) -> None:
     """More starts than a worker has slots hold it up; a run that it works on gets its answer nevertheless."""
     contents, queue = PoolContents(workflows=[SlowStart, UnderWay]), POOLS["workflows"]
     SlowStart.go_on.clear()
-    async with run_pools(client, contents, ("workflows",), grace=timedelta()), asyncio.timeout(SOON):
+    async with run_pools(client, contents, ("workflows",), drain={"workflows": timedelta()}), asyncio.timeout(SOON):
         run = await client.start_workflow("under-way", id=identity(), task_queue=queue)
         assert await run.execute_update("ping") == "pong"
         number = WORKFLOW_TASKS + 10
@@ -145,16 +146,17 @@ async def test_a_query_after_a_kill_does_not_let_a_run_decide_by_an_old_clock(
     await replayer.replay_workflow(await run.fetch_history())
 
 
-async def test_draining_lets_a_call_finish(client: Client, calls: Calls) -> None:
-    """A worker that is told to stop takes no new work and finishes what it began: no attempt is lost."""
+async def test_draining_lets_a_call_finish(client: Client, calls: Calls, capsys: pytest.CaptureFixture[str]) -> None:
+    """A worker that stops takes no new work and finishes what it began: no attempt is lost; a command says so."""
     async with run_pools(client, calls.contents(), ("workflows",)):
         async with asyncio.timeout(SOON):
             async with run_pools(client, calls.contents(), ("models",)) as models:
                 run = await client.start_workflow("one-call", "waits", id=identity(), task_queue=POOLS["workflows"])
                 await calls.begun.wait()
-                stopping = asyncio.create_task(models.stop())
-                await asyncio.sleep(0)
+                stopping = asyncio.create_task(Leaving(grace=timedelta(milliseconds=20)).drain(models))
+                await asyncio.sleep(0.1)
                 assert not stopping.done()
+                assert "waiting up to 3 minutes for their answers" in capsys.readouterr().err
                 calls.go_on.set()
                 await stopping
             assert await run.result() == "attempt 1"
@@ -165,7 +167,7 @@ async def test_a_call_outlives_any_number_of_stops(client: Client, calls: Calls)
     async with run_pools(client, calls.contents(), ("workflows",)), asyncio.timeout(SOON):
         run = await client.start_workflow("one-call", "counted", id=identity(), task_queue=POOLS["workflows"])
         for _ in range(4):
-            async with run_pools(client, calls.contents(), ("models",), grace=timedelta(seconds=0)):
+            async with run_pools(client, calls.contents(), ("models",), drain={"models": timedelta()}):
                 await calls.begun.wait()
                 calls.begun.clear()
         calls.go_on.set()
