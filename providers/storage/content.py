@@ -45,6 +45,7 @@ ENCRYPTED: Final = "encrypted/"
 CHUNK_BYTES: Final = 1_048_576  # of a large file, each sealed by itself
 PLAIN_DIGITS: Final = 62  # of a plain name, without those of its folder
 LENGTH_BYTES: Final = 4  # before each sealed chunk
+MAX_PART_BYTES: Final = 5_242_880  # of a document that is put in one request: a larger one goes in parts
 
 
 def open_store(address: str | os.PathLike[str]) -> ObjectStore:
@@ -103,7 +104,7 @@ def name_of(reference: DocumentRef, key_id: str = "", hidden: str = "") -> str:
 class ObstoreContentStore:
     """`ContentStore` over any object store; a document's date is that of its last put, within `DATE_PRECISION`.
 
-    Texts that were read are remembered for a while: a run needs a page for its analyses, checks and reports. Every
+    Texts are remembered for a while: a run needs a page for its analyses, checks and reports. Every
     method raises `StoreUnavailable`, and `NotConfigured` if the store refuses access.
     """
 
@@ -119,7 +120,9 @@ class ObstoreContentStore:
 
     async def put_text(self, text: str, media_type: str = "text/plain") -> DocumentRef:
         """Store a text as UTF-8; `size` is in characters. Raises `StorageFull`."""
-        return await asyncio.to_thread(self._put, text.encode("utf-8"), media_type, len(text))
+        reference = await asyncio.to_thread(self._put, text.encode("utf-8"), media_type, len(text))
+        self._remember(reference, text)
+        return reference
 
     async def get(self, reference: DocumentRef) -> bytes:
         """Return the bytes, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
@@ -135,9 +138,12 @@ class ObstoreContentStore:
             text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ContentCorrupt("a stored document is no text") from error
+        self._remember(reference, text)
+        return text
+
+    def _remember(self, reference: DocumentRef, text: str) -> None:
         if len(text) <= REMEMBERED_CHARACTERS:
             self._texts[reference.hash] = text
-        return text
 
     def put_file(self, path: Path, media_type: str) -> DocumentRef:
         """Store a file of any size in constant memory. Blocks. Raises `StorageFull`."""
@@ -209,18 +215,33 @@ class ObstoreContentStore:
         reference = DocumentRef(hash=digest(data), media_type=media_type, size=size)
         name = self._names(reference)[0]
         with translated_errors():
-            try:
-                stored = obstore.head(self._store, name)
-            except FileNotFoundError:
-                stored = None
-            if stored is None or stored["size"] != len(data) + self._keyring.overhead:
-                obstore.put(self._store, name, self._keyring.seal(data, name))
-            elif datetime.now(UTC) - stored["last_modified"] > DATE_PRECISION:
-                if isinstance(self._store, LocalStore) and self._store.prefix is not None:
-                    os.utime(Path(self._store.prefix) / name)  # without rewriting it, because the disk may be full
-                else:
-                    obstore.put(self._store, name, self._keyring.seal(data, name))
+            if not self._create(name, data):
+                self._renew(name, data)
         return reference
+
+    def _create(self, name: str, data: bytes) -> bool:
+        """Store a new document of an object store in one request; return false if it may be there, or is large."""
+        if isinstance(self._store, LocalStore) or len(data) > MAX_PART_BYTES:
+            return False
+        try:
+            obstore.put(self._store, name, self._keyring.seal(data, name), mode="create", use_multipart=False)
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _renew(self, name: str, data: bytes) -> None:
+        """Store a document unless it is there, and renew its date if it is."""
+        try:
+            stored = obstore.head(self._store, name)
+        except FileNotFoundError:
+            stored = None
+        if stored is None or stored["size"] != len(data) + self._keyring.overhead:
+            obstore.put(self._store, name, self._keyring.seal(data, name))
+        elif datetime.now(UTC) - stored["last_modified"] > DATE_PRECISION:
+            if isinstance(self._store, LocalStore) and self._store.prefix is not None:
+                os.utime(Path(self._store.prefix) / name)  # without rewriting it, because the disk may be full
+            else:
+                obstore.put(self._store, name, self._keyring.seal(data, name))
 
     def _get(self, reference: DocumentRef) -> bytes:
         first, *others = self._names(reference)

@@ -6,6 +6,7 @@ The blocking methods are for use in threads.
 """
 
 import os
+import threading
 from base64 import b64decode, b64encode
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import obstore
+from cachetools import TTLCache
 from obstore.store import LocalStore, ObjectStore
 
 from providers.encryption import Keyring
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 SUFFIX: Final = ".json"
 FIRST_BYTES: Final = 16_384  # size of the first read for a record's first lines; longer ones cost a second read
 CALLS_AT_ONCE: Final = 16
+ABSENT: Final = "create"  # condition of a write: there is no such record
+REMEMBERED_VERSIONS: Final = 1_000
+REMEMBERED_SECONDS: Final = 60.0  # a change is written soon after the record was read, or reads it again
 SEALED: Final = b"enc:"  # beginning of an encrypted line, followed by base64; no JSON begins like this
 
 
@@ -54,8 +59,9 @@ def has_sole_sessions(content_url: str | None) -> bool:
 class Records:
     """Records of one kind; the caller checks their names.
 
-    In a shared store, a write fails if another worker wrote the record in between. All methods raise `StorageFull`,
-    `StoreUnavailable`, and `NotConfigured` if the store refuses access; those that read also `KeyMissing`.
+    In a shared store, a write fails if another worker wrote the record after it was read here, or while it is written.
+    All methods raise `StorageFull`, `StoreUnavailable`, and `NotConfigured` if the store refuses access; those that
+    read also `KeyMissing`.
     """
 
     def __init__(self, address: str | os.PathLike[str], kind: str, keyring: Keyring | None = None) -> None:
@@ -63,6 +69,9 @@ class Records:
         self._store: ObjectStore = open_store(address)
         self._kind = kind
         self._keyring = keyring or Keyring()
+        self._versions: TTLCache[str, Any] = TTLCache(REMEMBERED_VERSIONS, REMEMBERED_SECONDS)
+        """The condition of a write by name, for a record that was read, and not written since."""
+        self._lock = threading.Lock()
 
     def names(self) -> list[str]:
         """Return the names of all records, sorted."""
@@ -91,18 +100,23 @@ class Records:
 
     def remove(self, name: str) -> None:
         """Remove the record; no error if it is gone."""
+        with self._lock:
+            self._versions.pop(name, None)
         with suppress(ContentMissing), translated_errors():
             obstore.delete(self._store, self._key(name))
 
     def _condition(self, name: str) -> Any:
-        """Return the condition of a write: the record is unchanged, or still absent."""
+        """Return the condition of a write: the record is as it was read, else as it is now, or still absent."""
         if isinstance(self._store, LocalStore):
             return "overwrite"  # files have no conditional writes; the workers of one host have one dev server
+        with self._lock:
+            read = self._versions.pop(name, None)
+        if read is not None:
+            return read
         try:
-            metadata = obstore.head(self._store, self._key(name))
+            return _version(obstore.head(self._store, self._key(name)))
         except FileNotFoundError:
-            return "create"
-        return {key: value for key in ("e_tag", "version") if (value := metadata[key]) is not None}
+            return ABSENT
 
     def _list(self) -> list[tuple[str, "ObjectMeta"]]:
         with translated_errors():
@@ -127,9 +141,15 @@ class Records:
         return None
 
     def _read(self, name: str) -> bytes | None:
+        data: bytes | None = None
+        version: Any = ABSENT
         with suppress(ContentMissing), translated_errors():
-            return bytes(obstore.get(self._store, self._key(name)).bytes())
-        return None
+            found = obstore.get(self._store, self._key(name))
+            version = _version(found.meta)
+            data = bytes(found.bytes())
+        with self._lock:
+            self._versions[name] = version
+        return data
 
     def _seal(self, name: str, number: int, line: bytes) -> bytes:
         if not self._keyring.current or not line:
@@ -152,3 +172,8 @@ class Records:
 
     def _key(self, name: str) -> str:
         return f"{self._kind}/{name}{SUFFIX}".removeprefix("/")
+
+
+def _version(meta: "ObjectMeta") -> dict[str, str]:
+    """Return what a conditional write of an object names."""
+    return {key: value for key in ("e_tag", "version") if (value := meta.get(key)) is not None}

@@ -9,9 +9,12 @@ from pathlib import Path
 import obstore
 import pytest
 
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef
 from contracts.state import SCHEMA_VERSION, ResearchState, WorkState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, StorageFull, Unavailable
+from providers.storage import content
 from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
 from providers.storage.stored_records import Records, open_records
@@ -137,6 +140,29 @@ async def test_a_late_write_replaces_no_newer_session(
     assert [one.query for one in await newer.list()] == ["Newer?"]
 
 
+async def test_a_change_replaces_no_more_than_what_it_was_made_of(
+    bucket: ObjectStoreServer, url: str, tmp_path: Path
+) -> None:
+    """A save after a load asks for nothing more, and fails once if another host has saved between both, also the first."""
+    here, there = (RecordSessionStore(open_records(url, tmp_path, SESSIONS)) for _ in range(2))
+    for before in (None, "Newer?"):
+        loaded = await here.load("r-1")
+        assert before is None if loaded is None else before in loaded
+        await there.save("r-1", state("Newer?"), closed=False)
+        with pytest.raises(Unavailable, match="another worker wrote the record meanwhile"):
+            await here.save("r-1", state("Late?"), closed=False)
+    assert [one.query for one in await there.list()] == ["Newer?"]
+    bucket.requests.clear()
+    await here.load("r-1")
+    await here.save("r-1", state("Newest?"), closed=False)
+    await here.save("r-1", state("Newest of all?"), closed=False)
+    assert [method for method, _, _ in bucket.requests] == ["GET", "PUT", "HEAD", "PUT"]
+    await here.load("r-1")
+    await here.delete("r-1")
+    await here.save("r-1", state("Again?"), closed=False)
+    assert [one.query for one in await there.list()] == ["Again?"]
+
+
 async def test_a_store_that_is_down_is_no_empty_one(bucket: ObjectStoreServer, url: str, tmp_path: Path) -> None:
     """While the store does not answer, every call fails and may be repeated; documents lie beside the sessions."""
     store, content = RecordSessionStore(open_records(url, tmp_path, SESSIONS)), ObstoreContentStore(url)
@@ -163,6 +189,23 @@ async def test_equal_content_is_stored_once_at_its_sharded_name(tmp_path: Path) 
     assert await store.get(references[0]) == b"\0\xff" * 1_000
     text = await store.put_text("2^32 – é 😀")
     assert (await store.get_text(text), text.size) == ("2^32 – é 😀", 10)
+
+
+async def test_a_new_document_is_one_request_and_its_text_is_remembered(
+    bucket: ObjectStoreServer, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that another process has put is looked at after the refusal; a large one is looked for before it is sent."""
+    here, there = ObstoreContentStore(url), ObstoreContentStore(url)
+    page = await here.put_text("A page.")
+    assert await here.get_text(page) == "A page."
+    assert await there.put_text("A page.") == page
+    monkeypatch.setattr(content, "MAX_PART_BYTES", len(large := b"A book.") - 1)
+    await here.put(large, "application/pdf")
+    name, large_name = f"below/{name_of(page)}", f"below/{name_of(DocumentRef(hash=digest(large)))}"
+    asked = [(method, key) for method, key, _ in bucket.requests]
+    assert asked[:3] == [("PUT", name), ("PUT", name), ("HEAD", name)]
+    assert asked[3:] == [("HEAD", large_name), ("PUT", large_name)]
+    assert bucket.objects[name] == b"A page."
 
 
 async def test_a_changed_document_is_corrupt_and_a_deleted_one_missing(tmp_path: Path) -> None:
