@@ -8,7 +8,7 @@ from typing import Final
 from providers.interfaces import SharedStore
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.cache import Cache
-from providers.shared.paid_calls import CallStore
+from providers.shared.paid_calls import CallLocks, CallStore
 from providers.shared.shared_value import running
 from providers.shared.stores.encrypted_store import EncryptedSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -18,6 +18,7 @@ SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME, shared by the workers
 
 ROOM_FILE: Final = "shared.reserve"  # beside it: room for paid answers
 SPOOL_FOLDER: Final = "answers"  # beside it: paid answers that the store did not take yet
+LOCKS_FOLDER: Final = "calls"  # beside it: empty files that are locked while calls are made
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
     """Open the shared state for the block, even without reaching Redis. Raises `NotConfigured` and `StorageFull`."""
     keyring = settings.keyring
     spool = AnswerSpool(settings.home / SPOOL_FOLDER, ReservedRoom(settings.home / ROOM_FILE), keyring)
+    locks = CallLocks(settings.home / LOCKS_FOLDER)
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
             from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of startup
@@ -43,7 +45,7 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             redis = RedisSharedStore(settings.redis_url.get_secret_value())
             store: SharedStore = EncryptedSharedStore(redis, keyring)
             stack.push_async_callback(store.close)
-            calls = CallStore(store, spool=spool)
+            calls = CallStore(store, spool=spool, locks=locks)
         else:
             path = settings.home / SHARED_FILE
             journal = EncryptedSharedStore(SqliteSharedStore(path, durable=True), keyring)
@@ -51,6 +53,6 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             for each in (journal, store):
                 stack.push_async_callback(each.close)
             await journal.get("opened")  # reports an unusable file now instead of during a run
-            calls = CallStore(journal, store, spool=spool)
+            calls = CallStore(journal, store, spool=spool, locks=locks)
         await stack.enter_async_context(running(calls.deliver_always()))
         yield SharedState(calls, Cache(store), store, spool)

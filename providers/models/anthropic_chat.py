@@ -12,7 +12,6 @@ import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transform_schema
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam
 
-from providers.certificates import trusted_certificates
 from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
 from providers.models.chat import (
@@ -27,6 +26,7 @@ from providers.models.chat import (
     error_for_status,
 )
 from providers.models.chat_failures import no_address, translated_failures
+from providers.models.connections import AttentiveTransport
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
@@ -87,13 +87,7 @@ class AnthropicChat:
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._names = names
         self._silence_seconds = silence_seconds
-        connections = httpx2.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            # A connection is reused by the next phase of a run, some seconds later.
-            limits=httpx2.Limits(max_connections=250, keepalive_expiry=60.0),
-            verify=trusted_certificates(),
-        )
+        connections = httpx2.AsyncClient(trust_env=False, follow_redirects=False, transport=AttentiveTransport())
         try:
             address = base_url.rstrip("/").removesuffix("/v1")  # which the SDK adds
             self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=address, http_client=connections)

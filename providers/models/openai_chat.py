@@ -18,7 +18,6 @@ from anthropic import transform_schema
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletionChunk
 
-from providers.certificates import trusted_certificates
 from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import is_count, reply_of
 from providers.models.chat import (
@@ -33,6 +32,7 @@ from providers.models.chat import (
     error_for_status,
 )
 from providers.models.chat_failures import no_address, translated_failures
+from providers.models.connections import AttentiveTransport
 from providers.models.servers import completions_address
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
@@ -76,7 +76,7 @@ class ExplicitOpenAI(AsyncOpenAI):
         self._custom_headers = {}
 
 
-class LimitedTransport(httpx2.AsyncHTTPTransport):
+class LimitedTransport(AttentiveTransport):
     """A transport whose responses raise `Unavailable` after `MAX_REPLY_BYTES`."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -130,12 +130,7 @@ class OpenAIChat:
         logging.getLogger("openai").setLevel(logging.WARNING)
         self._names = names
         self._silence_seconds = silence_seconds
-        limits = httpx2.Limits(max_connections=250, keepalive_expiry=60.0)
-        connections = httpx2.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            transport=LimitedTransport(verify=trusted_certificates(), limits=limits, trust_env=False),
-        )
+        connections = httpx2.AsyncClient(trust_env=False, follow_redirects=False, transport=LimitedTransport())
         try:
             self._client = ExplicitOpenAI(api_key=api_key or NO_KEY, base_url=address, http_client=connections)
         except httpx2.InvalidURL:

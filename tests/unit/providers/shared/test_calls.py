@@ -17,7 +17,7 @@ from providers.errors import CallInFlight, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared import answer_spool, paid_calls
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
-from providers.shared.paid_calls import CallLease, CallStore
+from providers.shared.paid_calls import ORPHANED_SECONDS, STANDSTILL_SECONDS, CallLease, CallLocks, CallStore
 from providers.shared.shared_value import running
 from providers.shared.stores.redis_store import RedisSharedStore
 from tests.fakes.shared_stores import BrokenStore, MemorySharedStore, Opener, processes
@@ -470,3 +470,74 @@ async def test_a_full_server_loses_no_paid_answer_and_begins_no_call(tmp_path: P
         finally:
             await store.close()
     assert answers == [f"{number}" * 20_000 for number in range(20)]
+
+
+# --- processes that stand still -----------------------------------------------------------------------------------------
+async def test_a_process_that_stands_still_keeps_its_call_until_it_ends(tmp_path: Path) -> None:
+    """Its lease runs out, and no other process of the machine makes the call again while it lives; a kill frees it at once."""
+    store = MemorySharedStore()
+    here, there = (CallStore(store, locks=CallLocks(tmp_path / "calls")) for _ in range(2))
+    first = await begun(here)
+    await expire(store)
+    with pytest.raises(CallInFlight, match="stands still"):
+        await there.begin("k", "r-1", 60.0)
+    os.close(first.lock._descriptor)  # as the kernel does when a process is killed
+    second = await begun(there)
+    await there.finish(second, "answer")
+    assert await here.begin("k", "r-1", 60.0) == "answer"
+    assert list((tmp_path / "calls").iterdir()) == []
+
+
+async def test_the_answer_of_a_process_that_stood_still_is_found(tmp_path: Path) -> None:
+    """It is written when the process goes on, also if the store is away, and the call is free after it failed."""
+    store = MemorySharedStore()
+    here, there = (CallStore(store, locks=CallLocks(tmp_path)) for _ in range(2))
+    for text in ("first", None):
+        first = await begun(here, str(text))
+        await expire(store, str(text))
+        with pytest.raises(CallInFlight):
+            await there.begin(str(text), "r-1", 60.0)
+        await (here.release(first) if text is None else here.finish(first, text))
+    assert await there.begin("first", "r-1", 60.0) == "first"
+    again = await begun(there, "None")
+    with pytest.raises(CallInFlight):
+        await here.begin("None", "r-1", 60.0)
+    await there.release(again)
+    away = BrokenStore()
+    away.error = SharedStateUnavailable("away")
+    broken = CallStore(away, store)
+    with pytest.raises(SharedStateUnavailable):
+        await broken.finish(await begun(here, "late"), "late")
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_process_that_never_goes_on_is_not_waited_for(tmp_path: Path) -> None:
+    """After two minutes without a sign of life, or if no file can be locked, the lease alone decides."""
+    store = MemorySharedStore()
+    here, there = (CallStore(store, locks=CallLocks(tmp_path)) for _ in range(2))
+    first = await begun(here)
+    await expire(store)
+    (file,) = tmp_path.iterdir()
+    os.utime(file, (0, time.time() - STANDSTILL_SECONDS + 5))
+    with pytest.raises(CallInFlight):
+        await there.begin("k", "r-1", 60.0)
+    for silent in (STANDSTILL_SECONDS + 5, -3_600):
+        os.utime(file, (0, time.time() - silent))
+        await there.release(await begun(there))
+    await here.renew(first, 0.0)
+    with pytest.raises(CallInFlight, match="stands still"):
+        await there.begin("k", "r-1", 60.0)
+    unusable = CallStore(store, locks=CallLocks(file / "no-folder"))
+    await unusable.release(await begun(unusable))
+    await here.release(first)
+
+
+async def test_files_of_killed_processes_do_not_stay(tmp_path: Path) -> None:
+    """A file that is a day old is removed when a worker starts, and no younger one."""
+    locks = CallLocks(tmp_path)
+    for name, age in (("old", ORPHANED_SECONDS + 60), ("young", ORPHANED_SECONDS - 60)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, time.time() - age))
+    async with running(CallStore(MemorySharedStore(), locks=locks).deliver_always()):
+        await asyncio.sleep(0)
+    assert [path.name for path in tmp_path.iterdir()] == ["young"]
