@@ -4,8 +4,32 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from benchmarks.endurance import OpenRun, Piece, Run, made_again, problems_of, read_pieces, record_of
-from benchmarks.faults import EVERYWHERE, OF_STORE, STRATEGIES, Kill, Spell, draw_faults, paid_again
+from benchmarks.endurance import (
+    OpenRun,
+    Piece,
+    Run,
+    made_again,
+    plan_of,
+    problems_of,
+    read_pieces,
+    record_of,
+    store_of,
+)
+from benchmarks.faults import (
+    EVERYWHERE,
+    OF_STORE,
+    STRATEGIES,
+    Deployment,
+    Fault,
+    Kill,
+    Spell,
+    draw_faults,
+    find_faketime,
+    paid_again,
+)
+from benchmarks.web_deployment import WebDeployment
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.web_world import WebWorld
 
 
 def test_a_seed_draws_every_kind_and_strategy_and_the_same_again() -> None:
@@ -19,6 +43,33 @@ def test_a_seed_draws_every_kind_and_strategy_and_the_same_again() -> None:
     assert faults != draw_faults(37, 0, count, "redis", lambda _: True)
     assert faults != draw_faults(36, 1, count, "redis", lambda _: True)
     assert "disk" not in {fault.kind for fault in draw_faults(36, 0, 40, "file", lambda kind: kind != "disk")}
+
+
+async def test_faults_overlap_at_different_places(tmp_path: Path) -> None:
+    """The next one is the first of the plan whose places are free, until five are there; each place has a rest afterwards."""
+    made = WebDeployment(tmp_path, WebWorld([]), MessagesApi(), "127.0.0.1:1")
+    deployment = Deployment(made, tmp_path, None, None, tmp_path, None)
+    model, search, disk = (Fault("living", kind, 1.0, 0.0, 0.0) for kind in ("model-503", "search-429", "disk"))
+    deployment.reserve(model)
+    assert deployment.choose([replace(model, kind="model-hang"), search, disk]) == search
+    deployment.reserve(search)
+    assert deployment.choose([search, model]) is None
+    assert deployment.choose([search, model, disk]) == disk
+    await deployment.suffer(model, lambda: 7)
+    assert [(spell.kind, spell.at_work) for spell in deployment.spells] == [("model-503", 7)]
+    assert deployment.choose([model]) is None
+    for kind in ("queue", "redis", "no-models", "reader"):
+        deployment.reserve(replace(model, kind=kind))
+    assert deployment.choose([disk, replace(model, kind="objects-503")]) is None
+
+
+def test_wrong_clocks_and_full_disks_are_drawn_where_they_are_asked_for() -> None:
+    """One piece of four has wrong clocks, one of three a disk of its own for everything, and any piece that names them."""
+    assert store_of(0) == store_of(1) == "redis"
+    assert store_of(2) == store_of(0, ["disk", "clock"]) == "file"
+    drawn = {fault.kind for fault in plan_of(1, 1, 6, ["disk", "clock"], mounts=True)}
+    assert drawn == ({"disk"} if find_faketime() is None else {"disk", "clock"})
+    assert not {"clock", "disk"} & {fault.kind for fault in plan_of(1, 1, 120, [], mounts=True)}
 
 
 def test_no_answer_is_asked_again_unless_a_kill_lost_it() -> None:
