@@ -651,9 +651,7 @@ async def deployed(
             objects = await stack.enter_async_context(ObjectStoreServer())
         content = objects.environment() if objects else {}
         made = WebDeployment(home, web, model, address, redis.url if redis else None, content)
-        made.configure()
-        with (home / "etc").rglob("research.toml").__next__().open("a", encoding="utf-8") as configuration:
-            configuration.write(f"\n[runs]\nat_once = {at_once}\n")
+        made.configure(at_once=at_once)
         faketime = find_faketime() if "clock" in kinds else None
         deployment = Deployment(made, server_home, redis, objects, folder / "second", faketime)
         deployment.set_clock_right()

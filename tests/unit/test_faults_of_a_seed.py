@@ -1,8 +1,11 @@
 """The benchmark of endurance: what a seed draws, when an answer counts as asked again, and what a table calls a problem."""
 
+import asyncio
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+
+import pytest
 
 from benchmarks.endurance import (
     OpenRun,
@@ -45,8 +48,13 @@ def test_a_seed_draws_every_kind_and_strategy_and_the_same_again() -> None:
     assert "disk" not in {fault.kind for fault in draw_faults(36, 0, 40, "file", lambda kind: kind != "disk")}
 
 
-async def test_faults_overlap_at_different_places(tmp_path: Path) -> None:
+async def no_reader(_: Deployment) -> None:
+    """Stand for a deployment without a process that reads."""
+
+
+async def test_faults_overlap_at_different_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next one is the first of the plan whose places are free, until five are there; each place has a rest afterwards."""
+    monkeypatch.setattr(Deployment, "_kill_reader", no_reader)
     made = WebDeployment(tmp_path, WebWorld([]), MessagesApi(), "127.0.0.1:1")
     deployment = Deployment(made, tmp_path, None, None, tmp_path, None)
     model, search, disk = (Fault("living", kind, 1.0, 0.0, 0.0) for kind in ("model-503", "search-429", "disk"))
@@ -57,7 +65,12 @@ async def test_faults_overlap_at_different_places(tmp_path: Path) -> None:
     assert deployment.choose([search, model, disk]) == disk
     await deployment.suffer(model, lambda: 7)
     assert [(spell.kind, spell.at_work) for spell in deployment.spells] == [("model-503", 7)]
+    await asyncio.sleep(0.01)
     assert deployment.choose([model]) is None
+    deployment.reserve(kill := replace(model, kind="reader"))
+    await deployment.suffer(kill, lambda: 7)
+    await asyncio.sleep(0.01)
+    assert deployment.choose([kill]) == kill
     for kind in ("queue", "redis", "no-models", "reader"):
         deployment.reserve(replace(model, kind=kind))
     assert deployment.choose([disk, replace(model, kind="objects-503")]) is None

@@ -532,6 +532,22 @@ async def test_a_process_that_never_goes_on_is_not_waited_for(tmp_path: Path) ->
     await here.release(first)
 
 
+async def test_a_call_that_waits_holds_no_file_open(tmp_path: Path) -> None:
+    """Attempts every two seconds use up no descriptors; a file that its owner has just removed is no lock."""
+    here, there = (CallLocks(tmp_path) for _ in range(2))
+    lock = here.take("k")
+    (file,) = tmp_path.iterdir()
+    free = os.open(file, os.O_RDONLY)
+    os.close(free)
+    with pytest.raises(CallInFlight):
+        there.take("k")
+    lowest = os.open(file, os.O_RDONLY)
+    lock.free()
+    assert not paid_calls._is_at(file, lowest)
+    os.close(lowest)
+    assert lowest == free
+
+
 async def test_files_of_killed_processes_do_not_stay(tmp_path: Path) -> None:
     """A file that is a day old is removed when a worker starts, and no younger one."""
     locks = CallLocks(tmp_path)
