@@ -473,7 +473,7 @@ async def test_a_full_server_loses_no_paid_answer_and_begins_no_call(tmp_path: P
 
 
 # --- processes that stand still -----------------------------------------------------------------------------------------
-async def test_a_process_that_stands_still_keeps_its_call_until_it_ends(tmp_path: Path) -> None:
+async def test_a_process_that_stands_still_keeps_its_call(tmp_path: Path) -> None:
     """Its lease runs out, and no other process of the machine makes the call again while it lives; a kill frees it at once."""
     store = MemorySharedStore()
     here, there = (CallStore(store, locks=CallLocks(tmp_path / "calls")) for _ in range(2))
@@ -488,7 +488,7 @@ async def test_a_process_that_stands_still_keeps_its_call_until_it_ends(tmp_path
     assert list((tmp_path / "calls").iterdir()) == []
 
 
-async def test_the_answer_of_a_process_that_stood_still_is_found(tmp_path: Path) -> None:
+async def test_the_answer_of_a_stopped_process_is_found(tmp_path: Path) -> None:
     """It is written when the process goes on, also if the store is away, and the call is free after it failed."""
     store = MemorySharedStore()
     here, there = (CallStore(store, locks=CallLocks(tmp_path)) for _ in range(2))
