@@ -45,6 +45,7 @@ ENCRYPTED: Final = "encrypted/"
 CHUNK_BYTES: Final = 1_048_576  # of a large file, each sealed by itself
 PLAIN_DIGITS: Final = 62  # of a plain name, without those of its folder
 LENGTH_BYTES: Final = 4  # before each sealed chunk
+MOST_SEEN: Final = 50_000  # documents of which a process knows that they were there
 MAX_PART_BYTES: Final = 5_242_880  # of a document that is put in one request: a larger one goes in parts
 
 
@@ -113,6 +114,10 @@ class ObstoreContentStore:
         self._store = open_store(address)
         self._keyring = keyring or Keyring()
         self._texts: TTLCache[str, str] = TTLCache(REMEMBERED_CHARACTERS, REMEMBERED_SECONDS, getsizeof=len)
+        self._reading: dict[str, asyncio.Task[str]] = {}
+        """Texts that are being read, by hash: what several ask for at once is read once."""
+        self._seen: set[str] = set()
+        """Hashes of documents that were there: one of them is looked at before it is sent again."""
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
         """Store bytes (idempotent, atomic). Raises `StorageFull`."""
@@ -133,6 +138,13 @@ class ObstoreContentStore:
         known: str | None = self._texts.get(reference.hash)
         if known is not None:
             return known
+        reading = self._reading.get(reference.hash)
+        if reading is None:
+            reading = self._reading[reference.hash] = asyncio.create_task(self._read_text(reference))
+            reading.add_done_callback(lambda task: self._end_reading(reference, task))
+        return await asyncio.shield(reading)
+
+    async def _read_text(self, reference: DocumentRef) -> str:
         data = await self.get(reference)
         try:
             text = data.decode("utf-8")
@@ -140,6 +152,11 @@ class ObstoreContentStore:
             raise ContentCorrupt("a stored document is no text") from error
         self._remember(reference, text)
         return text
+
+    def _end_reading(self, reference: DocumentRef, task: asyncio.Task[str]) -> None:
+        del self._reading[reference.hash]
+        if not task.cancelled():
+            task.exception()  # every reader may have gone
 
     def _remember(self, reference: DocumentRef, text: str) -> None:
         if len(text) <= REMEMBERED_CHARACTERS:
@@ -215,9 +232,15 @@ class ObstoreContentStore:
         reference = DocumentRef(hash=digest(data), media_type=media_type, size=size)
         name = self._names(reference)[0]
         with translated_errors():
-            if not self._create(name, data):
+            if reference.hash in self._seen or not self._create(name, data):
                 self._renew(name, data)
+        self._see(reference)
         return reference
+
+    def _see(self, reference: DocumentRef) -> None:
+        if len(self._seen) >= MOST_SEEN:
+            self._seen.clear()
+        self._seen.add(reference.hash)
 
     def _create(self, name: str, data: bytes) -> bool:
         """Store a new document of an object store in one request; return false if it may be there, or is large."""
@@ -259,6 +282,7 @@ class ObstoreContentStore:
             data = self._keyring.open(data, name)
         if digest(data) != reference.hash:
             raise ContentCorrupt("a stored document does not match its hash")
+        self._see(reference)
         return data
 
     def _seal_file(self, plain: Path, sealed: Path, name: str) -> None:

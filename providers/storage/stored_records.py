@@ -176,4 +176,4 @@ class Records:
 
 def _version(meta: "ObjectMeta") -> dict[str, str]:
     """Return what a conditional write of an object names."""
-    return {key: value for key in ("e_tag", "version") if (value := meta.get(key)) is not None}
+    return {key: value for key in ("e_tag", "version") if (value := meta[key]) is not None}

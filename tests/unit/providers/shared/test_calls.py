@@ -473,7 +473,7 @@ async def test_a_full_server_loses_no_paid_answer_and_begins_no_call(tmp_path: P
 
 
 # --- processes that stand still -----------------------------------------------------------------------------------------
-async def test_a_process_that_stands_still_keeps_its_call(tmp_path: Path) -> None:
+async def test_a_process_that_does_not_move_has_its_call(tmp_path: Path) -> None:
     """Its lease runs out, and no other process of the machine makes the call again while it lives; a kill frees it at once."""
     store = MemorySharedStore()
     here, there = (CallStore(store, locks=CallLocks(tmp_path / "calls")) for _ in range(2))

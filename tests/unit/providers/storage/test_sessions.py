@@ -199,13 +199,45 @@ async def test_a_new_document_is_one_request_and_its_text_is_remembered(
     page = await here.put_text("A page.")
     assert await here.get_text(page) == "A page."
     assert await there.put_text("A page.") == page
+    assert await there.put_text("A page.") == page
     monkeypatch.setattr(content, "MAX_PART_BYTES", len(large := b"A book.") - 1)
     await here.put(large, "application/pdf")
     name, large_name = f"below/{name_of(page)}", f"below/{name_of(DocumentRef(hash=digest(large)))}"
     asked = [(method, key) for method, key, _ in bucket.requests]
-    assert asked[:3] == [("PUT", name), ("PUT", name), ("HEAD", name)]
-    assert asked[3:] == [("HEAD", large_name), ("PUT", large_name)]
+    assert asked[:4] == [("PUT", name), ("PUT", name), ("HEAD", name), ("HEAD", name)]
+    assert asked[4:] == [("HEAD", large_name), ("PUT", large_name)]
     assert bucket.objects[name] == b"A page."
+
+
+async def test_a_document_that_was_read_is_not_sent_again(bucket: ObjectStoreServer, url: str) -> None:
+    """A page of the cache is looked at alone; one that has been deleted since is stored again."""
+    page = await ObstoreContentStore(url).put_text("A page.")
+    reader = ObstoreContentStore(url)
+    assert await reader.get_text(page) == "A page."
+    bucket.requests.clear()
+    await reader.put_text("A page.")
+    assert [method for method, _, _ in bucket.requests] == ["HEAD"]
+    bucket.objects.clear()
+    await reader.put_text("A page.")
+    assert list(bucket.objects.values()) == [b"A page."]
+
+
+async def test_a_text_that_several_ask_for_at_once_is_read_once(bucket: ObjectStoreServer, url: str) -> None:
+    """Who does not wait for it takes it from no other; a failure is that of all who wait, and the next one asks again."""
+    page = await ObstoreContentStore(url).put_text("A page.")
+    bucket.requests.clear()
+    reader = ObstoreContentStore(url)
+    first, *others = (asyncio.create_task(reader.get_text(page)) for _ in range(4))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await asyncio.gather(*others) == ["A page."] * 3
+    assert len(bucket.requests) == 1
+    missing = DocumentRef(hash=digest(b"gone"))
+    failed = await asyncio.gather(*(reader.get_text(missing) for _ in range(2)), return_exceptions=True)
+    assert [type(error) for error in failed] == [ContentMissing] * 2
+    assert sum(bool(key) for _, key, _ in bucket.requests) == 2  # besides one look for encrypted ones
+    await ObstoreContentStore(url).put_text("gone")
+    assert await reader.get_text(missing) == "gone"
 
 
 async def test_a_changed_document_is_corrupt_and_a_deleted_one_missing(tmp_path: Path) -> None:
