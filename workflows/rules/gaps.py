@@ -80,6 +80,12 @@ def silent_gap(query: PlanNode) -> StatedGap:
     return StatedGap(description=Message("gap_silent", query=text), priority=2)
 
 
+def unsearched_gap(text: str) -> StatedGap:
+    """Return the gap for a search that came with a task, and for which its agent had no room left."""
+    description = Message("gap_skipped", query=shorten(text, 250), why=Message("agent_out_of_room"))
+    return StatedGap(description=description, suggested_queries=[shorten(text, 300)], kind=GapKind.QUESTION.value)
+
+
 # --- before and after an analysis ----------------------------------------------------------------------------------
 def withdraw_gaps(
     gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int, removed: Collection[str] = ()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from contracts.addresses import sub_query_id
 from contracts.agents import AgentTask
 from contracts.call_sizes import CallSizes
 from contracts.evidence import Candidate, Gap
@@ -196,3 +197,19 @@ async def test_what_an_agent_had_asked_of_pages_when_its_share_ended_stays_open(
     await AgentStrategy().conclude(run)
     assert [gap.description for gap in state.evidence.gaps] == [unread]
     assert state.accounts.usage == Usage()
+
+
+async def test_what_an_agent_was_yet_to_search_for_when_its_share_ended_stays_open(tmp_path: Path) -> None:
+    """A search that came with its task is looked for in the pages of others; an agent that has reported decided so."""
+    task = TASKS[0].with_fields(given={"searches": ["lock_timeout", "statement_timeout"]})
+    run = await run_of(tmp_path, task=task)
+    state = run.state
+    made = PlanNode(id=sub_query_id("lock_timeout"), text="lock_timeout")
+    state.work.plan = state.work.plan.with_nodes(made)
+    await AgentStrategy().conclude(run)
+    (gap,) = state.evidence.gaps
+    assert "“statement_timeout” was not looked into" in gap.description
+    assert gap.suggested_queries == ["statement_timeout"]
+    AgentPosition.of(state).open_questions = []
+    await AgentStrategy().conclude(run)
+    assert state.evidence.gaps == []

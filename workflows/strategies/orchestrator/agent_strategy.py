@@ -37,7 +37,7 @@ from workflows.phases.agent_reading import (
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import limit_sources
 from workflows.rules.duplicates import Identities
-from workflows.rules.gaps import open_gaps, with_gaps
+from workflows.rules.gaps import open_gaps, unsearched_gap, with_gaps
 from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import answer_thought, thinks_by_itself
@@ -114,8 +114,9 @@ class AgentStrategy(ScopedStrategy):
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.evidence.gaps = []
         else:
-            # What it had asked of pages when its share ended is not to be lost with it.
+            # What it had asked of pages, and was yet to search for, when its share ended is not to be lost with it.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in _unread_wishes(state)]
+            drafts += [unsearched_gap(text) for text in _searches_waiting(state)]
         state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
         reason_given = ""
         if position.finished and position.open_questions is None:
