@@ -1,6 +1,7 @@
 """Addresses and identities: canonical URLs, digital object identifiers, stable ids. Pure."""
 
 import hashlib
+import posixpath
 import re
 import string
 import unicodedata
@@ -8,7 +9,7 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
-from contracts.names import OWN_SCHEMES
+from contracts.names import CORPUS_SCHEME, OWN_SCHEMES
 
 MAX_MARKS: Final = 30
 """Per letter (Unicode's stream-safe format); normalizing a longer run takes quadratic time."""
@@ -59,6 +60,9 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 MAX_PORT: Final = 65_535
 CACHE_SIZE: Final = 8_192
 PLACE_CHARACTERS: Final = 80
+PLACE_MARKS: Final = " []`'\"“”"  # around a place in a prompt
+UNSAFE_IN_PATH: Final = re.compile(r"[\x00-\x20%#?\\<>\"\x7f]")
+"""Characters of a path that the address of a document has escaped."""
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -106,6 +110,29 @@ def page_place(url: str) -> str:
     if len(place) <= PLACE_CHARACTERS:
         return place
     return f"…{place[-PLACE_CHARACTERS:]}"
+
+
+def document_at(collection: str, place: str) -> str:
+    """Return the address of the document at a place of a collection; empty for a place outside of it.
+
+    `place` is a path as prompts show it, with or without the brackets around it, or a whole address.
+    """
+    path = place.strip(PLACE_MARKS).removeprefix(f"{CORPUS_SCHEME}{collection}/").partition("#")[0].removeprefix("./").lstrip("/")
+    if not path or ":" in path.partition("/")[0] or ".." in path.split("/"):
+        return ""
+    return f"{CORPUS_SCHEME}{collection}/{UNSAFE_IN_PATH.sub(lambda one: f'%{ord(one[0]):02X}', path)}"
+
+
+def linked_place(url: str, link: str) -> str:
+    """Return the place in its collection to which a document's relative link leads; empty for any other link."""
+    target = unquote(link.partition("#")[0].partition("?")[0])
+    if not url.startswith(CORPUS_SCHEME) or not target or target.startswith("/") or ":" in target.partition("/")[0]:
+        return ""
+    own = unquote(url.partition("/")[2])
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(own), target))
+    if place == own or place.startswith(".."):
+        return ""
+    return place
 
 
 def name_page(title: str, url: str) -> str:

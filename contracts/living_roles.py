@@ -15,7 +15,7 @@ from contracts.request import Constraints
 from contracts.roles import QUERY_OUTPUT_TOKENS, BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import MAX_CALLS, ReadingArguments, SearchArguments, ToolSpec
+from contracts.tools import MAX_CALLS, Place, ReadingArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
@@ -96,7 +96,8 @@ class WebSearchArguments(SearchArguments):
 class FetchArguments(Contract):
     """A page to fetch."""
 
-    page: int = Field(description="number of the page in the search results")
+    page: int = Field(default=0, description="number of the page in the search results")
+    place: Place = ""
 
 
 class ParseArguments(ReadingArguments):
@@ -129,7 +130,7 @@ WEB_SEARCH: Final = ToolSpec(
 )
 FETCH_URL: Final = ToolSpec(
     "fetch_url",
-    "Fetch a page by its number. Returns a file id, type and size. "
+    "Fetch a page by its number or its place. Returns a file id, type and size. "
     f"One turn has at most {MAX_CALLS} calls of all tools together.",
     FetchArguments,
 )

@@ -13,7 +13,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.roles import BriefedInput, ClarifyInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import NoArguments, ReadingArguments, SearchArguments, ToolSpec
+from contracts.tools import NoArguments, Place, ReadingArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
@@ -70,7 +70,8 @@ class AskArguments(Contract):
 class OpenArguments(ReadingArguments):
     """A page to read, for the first time or for another purpose."""
 
-    index: int = Field(description="number of the page in the search results")
+    index: int = Field(default=0, description="number of the page in the search results")
+    place: Place = ""
 
 
 class AgentReportArguments(Contract):

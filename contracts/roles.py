@@ -474,6 +474,8 @@ class AnalyzerResult(RoleAnswer):
     """Sections that it asked for: the same analysis is made once more with these."""
     outline: list[str] = []
     """For an `outlined` request: each section that was not shown, or only in part, by number; empty: all was shown."""
+    links: list[str] = []
+    """For an `outlined` request: places of documents of the collection to which its pages link."""
     narrowed: bool = False
     """True if a model was shown less of the sources than was chosen, because a limit left no room."""
     seen: list[SectionRef] = []

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -91,6 +91,16 @@ class ReadingArguments(Contract):
     section: int | None = Field(
         default=None, description="number of one section that an earlier reading was not shown", ge=1
     )
+
+
+Place = Annotated[
+    str,
+    Field(
+        description="instead of the number, for a document of the collection that no search has listed: its place, as "
+        "a task, a note or a list of links names it, such as folder/page.html",
+        max_length=300,
+    ),
+]
 
 
 class SearchArguments(Contract):

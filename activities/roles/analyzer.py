@@ -11,7 +11,7 @@ from typing import Final
 
 from activities.reporting.inputs import term_above
 from activities.roles.grounding import RoleWork, evidence_at, find_quote, find_quotes
-from contracts.addresses import canonical_url, finding_id
+from contracts.addresses import PLACE_CHARACTERS, canonical_url, finding_id, linked_place
 from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
 from contracts.gaps import SettledGap
@@ -34,6 +34,7 @@ from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pag
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
+MAX_LINKED_PLACES: Final = 25  # of a page that was read, in the order of its text
 FENCE: Final = "```"
 MAX_PLACES: Final = 20  # places of a figure or a name in a source at which a passage is looked for
 AROUND_CHARACTERS: Final = 600  # of the text on each side of a place, in which its sentence is found
@@ -98,6 +99,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         answered=[answered[name] for name in findings] if len(request.queries) > 1 else [],
         wanted=wanted,
         outline=_outline(work),
+        links=_links(work),
         seen=_seen_parts(work) if wanted and work.levels else [],
         dropped_quotes=dropped_quotes,
     )
@@ -161,6 +163,14 @@ def _outline(work: Work) -> list[str]:
         return []
     shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))
     return [hidden.describe() for one in shown for hidden in one.hidden]
+
+
+def _links(work: Work) -> list[str]:
+    """Return the places of documents of the collection to which the sources link, if the request wants to know."""
+    if not work.request.outlined or work.engine is not EngineKind.MODEL:
+        return []
+    places = (linked_place(source.url, link) for source in work.request.sources for link in source.links)
+    return [to_line(place, PLACE_CHARACTERS) for place in dict.fromkeys(places) if place][:MAX_LINKED_PLACES]
 
 
 def _shown_to(work: Work) -> list[ShownSource]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from contracts.addresses import canonical_url, gap_id, name_page, short_hash
+from contracts.addresses import canonical_url, document_at, gap_id, name_page, page_place, short_hash, sub_query_id
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
-from contracts.evidence import Candidate, Source
-from contracts.plan import PlanNode
+from contracts.evidence import Candidate, SearchHit, Source
+from contracts.plan import WITHOUT_SEARCH, PlanNode
+from contracts.protected_sources import NAMED
 from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
 from contracts.sentences import Message, counted
 from contracts.state import Position, ResearchState
@@ -32,6 +33,9 @@ MAX_LISTED_SECTIONS: Final = 10
 SECTION_CHARACTERS: Final = 90  # of a section beyond these, with its number: room for two or three names of settings
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
+BY_PLACE: Final = "pages named by their place"
+"""Node of the plan that such pages belong to."""
+NO_PLACE: Final = "{place} is no place in the collection that is searched: give the number of a page that was found"
 NOTHING_IN_PAGE: Final = "nothing in it speaks about the task; all of it was read."
 NOTHING_IN_PARTS: Final = "nothing in the parts that were read speaks about the task."
 
@@ -76,6 +80,25 @@ def page_source(state: ResearchState, number: int) -> Source | None:
     """Return the source of an opened page; None if it was not read."""
     hit = list_pages(state)[number - 1].hit
     return state.evidence.sources.get(Identities(state.evidence.sources, state.evidence.aliases).identity_of(hit))
+
+
+def number_of_place(state: ResearchState, place: str) -> int:
+    """Return the number of the page at a place of the run's collection, adding it to the pages if no search listed it.
+
+    0 if there is no such place; whether a document is there, its reading finds out.
+    """
+    corpus = state.resolution.corpus
+    address = document_at(corpus.name, place) if corpus else ""
+    if not address:
+        return 0
+    numbers = {canonical_url(page.hit.url): number for number, page in enumerate(list_pages(state), start=1)}
+    if address not in numbers:
+        node = PlanNode(id=sub_query_id(BY_PLACE), text=BY_PLACE, origin=WITHOUT_SEARCH, iteration=state.work.iteration)
+        if all(known.id != node.id for known in state.work.plan.nodes):
+            state.work.plan = state.work.plan.with_nodes(node)
+        page = Candidate(sub_query_id=node.id, hit=SearchHit(url=address, provider=NAMED))
+        state.evidence.candidates = [*state.evidence.candidates, page]
+    return numbers.get(address, len(numbers) + 1)
 
 
 def repeated_reading(position: ReadingPosition, reading: PageReading) -> str:
@@ -295,7 +318,8 @@ def describe_page(
     `known` are the ids of earlier findings; `result` is that of the reading, None if there is none.
     """
     source = page_source(state, number)
-    title = list_pages(state)[number - 1].hit.title or "without a title"
+    hit = list_pages(state)[number - 1].hit
+    title = hit.title or (source.title if source else "") or page_place(hit.url) or "without a title"
     if source is None or source.status is not SourceStatus.FULL:
         return f"Page {number}, “{title}”, could not be read: {unread_reason(source)}.", True
     if result is None:
@@ -365,6 +389,13 @@ def list_unread(state: ResearchState, result: AnalyzerResult | None) -> list[str
         # Of the others a few words, so that a long page does not fill the turn.
         lines.append("also: " + "; ".join(shorten(line, SECTION_CHARACTERS) for line in rest))
     return lines
+
+
+def list_links(state: ResearchState, result: AnalyzerResult | None) -> list[str]:
+    """Return the line of the documents to which a page that was read links; empty if there are none."""
+    if result is None or not result.links or is_made_by_rules(state, result):
+        return []
+    return [f"links to these documents of the collection, which open by `place`: {'; '.join(result.links)}"]
 
 
 def is_made_by_rules(state: ResearchState, result: AnalyzerResult) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
-from contracts.addresses import page_place
+from contracts.addresses import document_at, linked_place, page_place
 from contracts.agents import AT_ONCE
 from contracts.canary import STEERED_NOTE
 from contracts.gaps import SettledGap
@@ -214,6 +214,68 @@ async def test_a_page_is_read_for_a_purpose_and_again_for_another(
     assert set(shown) == {number}
     assert "could not" not in section
     assert trial.state.counts().sources == 1
+
+
+async def test_a_document_that_no_search_found_opens_by_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a page that was read links to it, with the anchor; outside of the collection nothing opens, and what is not
+    there is called so.
+    """
+    turns = [
+        [("search", {"query": "engine with tables"})],
+        [("open_page", {"index": 1})],
+        [
+            ("open_page", {"place": place})
+            for place in ("[far/spindle.md]", "../secret.md", "https://x.example/a", "no.md")
+        ],
+        [("generate_report", {"open_questions": []})],
+    ]
+    works(monkeypatch, "agent", plays(*turns))
+    works(monkeypatch, "orchestrator", sends(TASKS[0]))
+    spindle = "# The spindle\n\nVacuum prevents wraparound of the spindle by freezing old rows of it.\n"
+    corpus = MemoryCorpus({"engine.md": "# Engine\n\nThe engine has tables: see below.\n", "far/spindle.md": spindle})
+    read = corpus.read
+
+    async def with_links(url: str) -> Any:
+        document = await read(url)
+        return replace(document, links=["far/spindle.md#part", "#own", "https://x.example/a", "../out.md"])
+
+    monkeypatch.setattr(corpus, "read", with_links)
+    async with trial_of(tmp_path, "orchestrator", "model", depth="light", corpus=corpus) as trial:
+        await trial.conduct()
+    last = next(body for body in reversed(requests_of(trial.api, "agent")) if len(answered(body)) == 6)
+    first = next(answered(body)[1] for body in requests_of(trial.api, "agent") if len(answered(body)) == 2)
+    assert "which open by `place`: far/spindle.md\n" in f"{first}\n"
+    opened, *refused, missing = answered(last)[2:]
+    assert "“The spindle”" in opened
+    assert "note " in opened
+    assert all("is no place in the collection" in text for text in refused)
+    assert "could not be read" in missing
+    assert "corpus:manual/far/spindle.md" in corpus.reads
+    assert {source.title for source in trial.state.evidence.readable_sources()} == {"Engine", "The spindle"}
+
+
+@pytest.mark.parametrize(
+    ("url", "link", "place"),
+    [
+        ("corpus:m/pg/a.html", "b.html#X", "pg/b.html"),
+        ("corpus:m/pg/a.html", "../git/c%20d.html", "git/c d.html"),
+        ("corpus:m/a.html", "../b.html", ""),
+        ("corpus:m/a.html", "#X", ""),
+        ("corpus:m/a.html", "a.html#X", ""),
+        ("corpus:m/a.html", "mailto:x", ""),
+        ("corpus:m/a.html", "/etc/passwd", ""),
+        ("https://m.example/a.html", "b.html", ""),
+    ],
+)
+def test_a_link_of_a_document_leads_to_a_place_of_its_collection(url: str, link: str, place: str) -> None:
+    """Relative ones alone, and none to the page itself; the place that is shown opens the document."""
+    assert linked_place(url, link) == place
+    if place:
+        assert page_place(document_at("m", f"[{place}]")) == place
+    assert document_at("m", "corpus:m/a b.html#c") == "corpus:m/a%20b.html"
+    assert document_at("m", "corpus:other/a.html") == document_at("m", "a/../../b") == document_at("m", " ") == ""
 
 
 async def test_a_page_that_an_earlier_agent_has_read_is_read_for_what_is_new(

@@ -29,12 +29,15 @@ from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
 from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
+    NO_PLACE,
     PageReading,
     describe_reading,
     describe_search,
+    list_links,
     list_pages,
     list_unread,
     may_read_by_rules,
+    number_of_place,
     page_refusal,
     page_source,
     page_title,
@@ -301,7 +304,13 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
                 )
                 work.searches[call.id] = known or node
         elif call.name == FETCH_URL.name:
-            number = FETCH_URL.read(call).page
+            fetched = FETCH_URL.read(call)
+            number = fetched.page
+            if not number and fetched.place:
+                number = number_of_place(state, fetched.place)
+                if not number:
+                    work.refused[call.id] = NO_PLACE.format(place=shorten(fetched.place, 100))
+                    continue
             opened = [*position.opened, *work.pages.values()]
             if problem := page_refusal(run, number, opened, left - len(work.pages)):
                 work.refused[call.id] = problem
@@ -395,7 +404,7 @@ async def _carry_out(
         elif name in work.files:
             result = read.get(work.files[name])
             text, is_error = _describe_file(state, work.files[name], known_notes, result)
-            passing = list_unread(state, result)
+            passing = [*list_unread(state, result), *list_links(state, result)]
             # Another reading of the same page in this turn lists its own notes alone.
             if result:
                 known_notes |= {finding.id for finding in result.findings}

@@ -20,13 +20,16 @@ from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, SourceStatus, StopReason
 from workflows.phases.agent_reading import (
+    NO_PLACE,
     PageReading,
     ReadingPosition,
     describe_page,
     describe_search,
+    list_links,
     list_pages,
     list_unread,
     may_read_by_rules,
+    number_of_place,
     page_refusal,
     page_source,
     read_for_purposes,
@@ -217,7 +220,10 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     known_ids = {node.id for node in run.state.work.plan.sub_queries}
     nodes = {node.id: node for node in subjects.values() if isinstance(node, PlanNode) and node.id not in known_ids}
     pages = [page for page in subjects.values() if isinstance(page, OpenedPage)]
-    position.wanted = [OPEN_PAGE.read(call) for call in calls if isinstance(subjects.get(call.id), OpenedPage)]
+    opened = {call.id: subject for call in calls if isinstance(subject := subjects.get(call.id), OpenedPage)}
+    position.wanted = [
+        OPEN_PAGE.read(call).with_fields(index=opened[call.id].number) for call in calls if call.id in opened
+    ]
     new = list(dict.fromkeys(page.number for page in pages if page.number not in position.opened))
     known = {finding.id for finding in run.state.evidence.findings}
     searched = await search_and_open(run, position, list(nodes.values()), new)
@@ -235,7 +241,7 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
             reading = subject.reading(run.state)
             result = results.get(reading) if reading else None
             text, is_error = describe_page(run.state, subject.number, known, result)
-            passing = list_unread(run.state, result)
+            passing = [*list_unread(run.state, result), *list_links(run.state, result)]
         else:
             text = subject or "The other calls of this turn came first: look at what they brought, then report."
         answers[call.id] = ToolAnswer(call_id=call.id, text=text, passing=passing, is_error=is_error)
@@ -293,7 +299,13 @@ def _subjects(
             else:
                 subjects[call.id] = "no search is left: open pages that were found, or report"
         elif call.name == OPEN_PAGE.name:
-            page = OpenedPage.asked_for(OPEN_PAGE.read(call))
+            arguments = OPEN_PAGE.read(call)
+            if not arguments.index and arguments.place:
+                arguments = arguments.with_fields(index=number_of_place(state, arguments.place))
+                if not arguments.index:
+                    subjects[call.id] = NO_PLACE.format(place=shorten(arguments.place, 100))
+                    continue
+            page = OpenedPage.asked_for(arguments)
             asked = [subject for subject in subjects.values() if isinstance(subject, OpenedPage)]
             is_new = page.number not in [*position.opened, *(each.number for each in asked)]
             subjects[call.id] = _page_problem(run, position, page, asked, pages if is_new else None) or page
@@ -369,7 +381,7 @@ def _request(run: ResearchRun) -> WorkInput:
     state = run.state
     position = AgentPosition.of(run.state)
     thinks = thinks_by_itself(run.resolved, AGENT)
-    has_pages = bool(pages_left(state) and unopened_pages(state))
+    has_pages = bool(pages_left(state) and (unopened_pages(state) or state.resolution.corpus))
     # What a search finds is of use only while a page is left to open.
     offered = [SEARCH.name] if searches_left(state) and pages_left(state) else []
     if position.searches or not offered:
