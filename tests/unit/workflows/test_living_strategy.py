@@ -425,11 +425,13 @@ async def test_last_notes_get_the_section_that_the_arranger_or_their_writer_name
 
 def test_a_long_list_of_hidden_sections_is_short() -> None:
     """The first are listed with all that is known of them, of the others a few words; none is hidden."""
-    outline = [f"{number}. Chapter {number}: how it begins and what it says (1,200 characters)" for number in range(30)]
+    terms = "; ".join(f"setting_{number}" for number in range(15))
+    outline = [f"{number}. Chapter {number}; {terms} (1,200 characters)" for number in range(30)]
     result = AnalyzerResult(findings=[], outline=outline, account=CallAccount(engine=EngineKind.MODEL))
     head, *lines, rest = list_unread(states.state(), result)
     assert "give a number as `section`" in head
     assert lines == outline[:MAX_LISTED_SECTIONS]
     assert all(f"{number}. Chapter {number}" in rest for number in range(MAX_LISTED_SECTIONS, 30))
-    assert len(rest) < 1_200
+    assert rest.count("setting_2") == 20
+    assert len(rest) < 2_000
     assert len(list_unread(states.state(), result.with_fields(outline=outline[:3]))) == 4
