@@ -117,7 +117,8 @@ def document_at(collection: str, place: str) -> str:
 
     `place` is a path as prompts show it, with or without the brackets around it, or a whole address.
     """
-    path = place.strip(PLACE_MARKS).removeprefix(f"{CORPUS_SCHEME}{collection}/").partition("#")[0].removeprefix("./").lstrip("/")
+    named = place.strip(PLACE_MARKS).removeprefix(f"{CORPUS_SCHEME}{collection}/").partition("#")[0]
+    path = named.removeprefix("./").lstrip("/")
     if not path or ":" in path.partition("/")[0] or ".." in path.split("/"):
         return ""
     return f"{CORPUS_SCHEME}{collection}/{UNSAFE_IN_PATH.sub(lambda one: f'%{ord(one[0]):02X}', path)}"

@@ -177,7 +177,10 @@ def test_an_analysis_asks_for_no_more_findings_than_its_answer_has_room_for() ->
         for tokens in (None, 8_000, 2_000, 100)
     ]
     assert asked == [request.finding_limit, request.finding_limit, 5, 3]
-    assert request.asked_output_tokens >= 300 * request.finding_limit
+    assert request.asked_output_tokens >= 400 * request.finding_limit
+    (first, *_) = sources
+    page = request.model_copy(update={"sources": [first]})
+    assert 300 * page.finding_limit < page.asked_output_tokens < 400 * page.finding_limit
     granted = request.model_copy(update={"reserved_output_tokens": request.asked_output_tokens})
     assert granted.asked_findings == request.finding_limit
 
