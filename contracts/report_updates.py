@@ -58,6 +58,11 @@ class Operation(Contract):
     text: str = Field(default="", description="Markdown with passage markers; empty for remove")
 
 
+def asked_of_limit(most_characters: int) -> int:
+    """Return the characters of an update to ask for and to name, a tenth below the limit that is enforced."""
+    return most_characters * 9 // 10
+
+
 class UpdateInput(ChosenFindingsInput):
     """Hand-off to the reporter: one section, the notes for it, and the size limit."""
 
@@ -74,7 +79,7 @@ class UpdateInput(ChosenFindingsInput):
     @property
     def asked_characters(self) -> int:
         """Return the most characters to ask for: a tenth below the limit, and no more than the answer has room for."""
-        most = self.most_characters * 9 // 10
+        most = asked_of_limit(self.most_characters)
         if self.reserved_output_tokens is None:
             return most
         room = (self.reserved_output_tokens - self._other_tokens) * CHARACTERS_PER_TOKEN
@@ -83,7 +88,7 @@ class UpdateInput(ChosenFindingsInput):
     @property
     def asked_output_tokens(self) -> int:
         """Return the tokens of a text of the longest length with a marker for each passage of the notes."""
-        return self.most_characters * 9 // 10 // CHARACTERS_PER_TOKEN + self._other_tokens
+        return asked_of_limit(self.most_characters) // CHARACTERS_PER_TOKEN + self._other_tokens
 
     @property
     def _other_tokens(self) -> int:

@@ -1,5 +1,6 @@
 """The strategy `living`: what its agent is shown and offered, turn by turn, in whole runs by the real driver."""
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contracts.addresses import digest
+from contracts.addresses import digest, page_place
 from contracts.evidence import DocumentRef, Finding, ReportDraft
 from contracts.outcome import CallAccount
 from contracts.plan import Plan, PlanNode
@@ -203,6 +204,27 @@ async def test_no_page_can_be_fetched_beyond_the_limit_of_sources(tmp_path: Path
     assert "fetch_url" in offered(bodies[0])
     assert {"fetch_url", "web_search"}.isdisjoint(offered(bodies[-1]))
     assert len(trial.state.evidence.readable_sources()) == 1
+
+
+async def test_the_agent_fetches_a_page_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a search listed by the place that it was listed with; another scheme than the collection's is refused."""
+    sensible = tool_work.TOOL_WORK["living_agent"]
+
+    def by_place(body: Body) -> list[dict[str, Any]]:
+        blocks = sensible(body)
+        text = json.dumps(body["messages"], ensure_ascii=False)
+        for block in (block for block in blocks if block.get("name") == "fetch_url"):
+            found = re.search(rf"{block['input']['page']}\. [^\n]+? \[([^\]]+\.md)\]", text)
+            block["input"] = {"place": found[1] if found and not fetched else "file:///etc/passwd"}
+            fetched.append(block["input"]["place"])
+        return blocks
+
+    fetched: list[str] = []
+    monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", by_place)
+    trial, bodies = await run_of(tmp_path)
+    (read,) = trial.state.evidence.readable_sources()
+    assert page_place(read.url) == fetched[0]
+    assert any("is no place in the collection" in text for body in bodies for text in answered(body))
 
 
 async def test_an_agent_that_finds_nothing_is_no_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from contracts.living_roles import (
     UpdateArguments,
 )
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
+from contracts.report_updates import asked_of_limit
 from contracts.resolved import EffectiveLimits
 from contracts.roles import AnalyzerResult
 from contracts.sentences import Message, counted
@@ -604,7 +605,7 @@ def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate"
     if update.outcome.section:
         lines += ["It now reads:", update.outcome.section]
     if left := note_numbers(state, update.left):
-        most = state.resolution.limits.max_update_characters
+        most = asked_of_limit(state.resolution.limits.max_update_characters)
         used = f"{step.inserted + step.removed} of at most {most} characters were used"
         numbers = ", ".join(map(str, left))
         lines.append(f"Not reported yet: the notes {numbers} ({used}). Ask for those that the section needs once more.")
