@@ -311,7 +311,12 @@ class RunBudget:
         least = Usage(
             input_tokens=math.ceil(size.input_tokens * share), output_tokens=math.ceil(size.output_tokens * share)
         )
-        return reservation(least, self.price(reader))
+        left = reservation(least, self.price(reader))
+        own = self._run.state.accounts.call_sizes[reader.name]
+        if not self._is_agent or not own.usd:
+            return left
+        # The longest page read so far says little of the next one, which may also be read for a briefer answer.
+        return replace(left, cost_usd=min(left.cost_usd, own.usd / own.calls))
 
     def can_still_read(self, role: RoleSpec[Any, Any]) -> bool:
         """Return whether a role chooses what to read next, and a call that reads fits without a call of the role."""

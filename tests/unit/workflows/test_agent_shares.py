@@ -170,11 +170,17 @@ async def test_a_last_look_may_use_the_margins_of_the_reports_reserve(
             await call
 
 
-@pytest.mark.parametrize(("usd", "is_made"), [(0.10, True), (0.055, False)])
-async def test_no_turn_is_paid_for_pages_that_cannot_be_read_then(tmp_path: Path, usd: float, is_made: bool) -> None:
-    """A turn of an agent leaves four fifths of a likely reading: with less, it ends with the notes that it has."""
+@pytest.mark.parametrize(
+    ("usd", "cost", "is_made"), [(0.10, 0.0, True), (0.055, 0.0, False), (0.055, 0.15, True), (0.055, 0.3, False)]
+)
+async def test_no_turn_is_paid_for_pages_that_cannot_be_read_then(
+    tmp_path: Path, usd: float, cost: float, is_made: bool
+) -> None:
+    """A turn of an agent leaves four fifths of the largest reading, or what readings cost in the mean if that is less:
+    else it ends with the notes that it has.
+    """
     run = await run_of(tmp_path, task=TASKS[0], max_cost_usd=usd)
-    run.state.accounts.call_sizes = READINGS
+    run.state.accounts.call_sizes = {ANALYZER.name: READINGS[ANALYZER.name].with_fields(usd=cost)}
     call = run.budget.reserve(AGENT, WorkInput(), Measured(5_000, is_least=False), 0)
     if is_made:
         assert (await call).reservation != NOTHING
