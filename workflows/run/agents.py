@@ -36,6 +36,8 @@ MIN_GRACE_SECONDS: Final = 0.5
 """Shortest grace period for agents of agents, at any level."""
 FINDINGS_OF_AGENT: Final = 15
 """Findings that an agent likely brings, for which room in the report is reserved: 7 agents of a real run had 174."""
+USUAL_AGENTS: Final = 5
+"""Of one turn, before an orchestrator has sent any: real ones sent five to seven."""
 MAX_TASK_CHARACTERS: Final = 150
 """Characters of a task, or of a call's subject, shown in a run's log."""
 
@@ -300,16 +302,19 @@ class Agents:
         records = self._run.state.work.agents
         return [record.task.id for record in records if record.status is AgentStatus.QUEUED and not record.starts]
 
-    def _left(self, todo: Sequence[str]) -> AgentShare:
-        """Return what is left for agents, beside the shares of those to do and what a report of all findings needs."""
+    def _left(self, todo: Sequence[str], expected: int = 0) -> AgentShare:
+        """Return what is left for agents, beside the shares of those to do and what a report of all findings needs.
+
+        `expected` is the least number of findings still to come.
+        """
         run = self._run
         limits = run.resolved.limits
         used = run.state.accounts.usage
         taken = [share for agent in todo if (share := self._find(agent).share)]
         protected = sum(self._find(agent).task.protects for agent in todo)
         at_work = [record.task.id for record in run.state.work.agents if record.status is AgentStatus.RUNNING]
-        expected = FINDINGS_OF_AGENT * len({*todo, *self._waiting(), *at_work})
-        report = self._budget.reserved_for_report(expected)
+        of_agents = FINDINGS_OF_AGENT * len({*todo, *self._waiting(), *at_work})
+        report = self._budget.reserved_for_report(max(expected, of_agents))
         reserved = sum(map(_reservation, taken), self._budget.reservations.total + report)
         cost = limits.max_cost_usd
         tokens = _remaining(limits.max_tokens, used.tokens + reserved.tokens)
@@ -342,7 +347,7 @@ class Agents:
         own = run.state.accounts.call_sizes.get(ANALYZER.name)
         usd = own.usd / own.calls if own is not None and own.usd else None
         usd = usd or USUAL_READING.max_usd(self._budget.price(ANALYZER))
-        return readings_in(self._left([]), USUAL_READING.tokens, usd)
+        return readings_in(self._left([], FINDINGS_OF_AGENT * USUAL_AGENTS), USUAL_READING.tokens, usd)
 
     def _searches_shared_out(self) -> int:
         """Return the searches that agents at work may still make."""
