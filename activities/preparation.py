@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.ceilings import BoundRequest, bind
 from activities.likely_use import LIMITS_ADVICE, likely_run, likely_source, limits_too_low, run_without_gaps
 from contracts import failures, presets
-from contracts.ceilings import Ceilings
+from contracts.ceilings import DEPTHS, NUMBERS, Ceiling, Ceilings
 from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, strategy_problems
 from contracts.protected_sources import resolve_protected_sources
@@ -41,7 +41,7 @@ from contracts.strategies import (
     declaration,
     list_selectable,
 )
-from contracts.tenants import TenantRules
+from contracts.tenants import DEFAULT_TENANT, TenantRules
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, StopReason, Tier
 from providers.text import detect_language
@@ -58,6 +58,10 @@ NOT_STORED: Final = frozenset({"query", "tenant", "continue_from", "refresh"})
 Candidates = dict[str, list[str]]  # by tier: the model called first, then its fallbacks
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
 """Maps provider names (None: any) and source types to candidates. Raises ValueError for an unknown name."""
+NO_PROOF: Final = (
+    "tenant: the start proves none, and the operator wants a proof ([tenants] unproven): set RESEARCH_TENANT_KEYS to "
+    "the name and the key of your tenant"
+)
 DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEMIC])
 
 
@@ -537,10 +541,17 @@ def described_strategy() -> StrategyDeclaration:
     return next(waiting, declaration(ResearchRequest.model_fields["strategy"].default))
 
 
-def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
-    """Return the schema of a strategy's settings; each default is the value that applies if a request names none."""
+def settings_schema(
+    strategy: StrategyDeclaration, configuration: ResearchConfiguration, tenant: str = DEFAULT_TENANT
+) -> dict[str, Any]:
+    """Return the schema of a strategy's settings; each default is the value that applies if a request names none.
+
+    It is that of a tenant: nothing in it is beyond its ceiling, so that a form which sends all defaults is not refused.
+    """
     schema = ResearchRequest.model_json_schema()
-    known = _inline(schema, schema["$defs"], _defaults(strategy, configuration))["properties"]
+    bound = bind(ResearchRequest(query="?", strategy=strategy.name, tenant=tenant), configuration.ceilings)
+    known = _inline(schema, schema["$defs"], _defaults(strategy, configuration, bound))["properties"]
+    _show_ceiling(known, bound.ceiling)
     for names in SPECIAL_LIMITS.values():
         if not any(getattr(limits, names[-1]) for limits in strategy.presets.values()):
             for name in names:
@@ -550,11 +561,26 @@ def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfig
     return {"type": "object", "properties": {name: part for name, part in known.items() if name not in NOT_IN_SCHEMA}}
 
 
-def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
-    """Return the effective defaults: presets, gates, checks, and the operator's search and models."""
-    depth = presets.effective_depth(Depth.AUTO)
-    limits = configuration.presets.get((strategy.name, depth)) or presets.preset(strategy.name, depth)
-    engine = EngineKind.MODEL if configuration.models else EngineKind.EXTRACTIVE
+def _show_ceiling(known: dict[str, Any], ceiling: Ceiling) -> None:
+    """Name the values of a ceiling as the largest ones of a schema."""
+    for name in NUMBERS:
+        highest = getattr(ceiling, name)
+        if highest is not None:
+            known["limits"]["properties"][name]["maximum"] = highest
+    if ceiling.depth is not None:
+        allowed = DEPTHS[: DEPTHS.index(presets.effective_depth(ceiling.depth)) + 1]
+        known["depth"]["enum"] = [Depth.AUTO.value, *(depth.value for depth in allowed)]
+
+
+def _defaults(
+    strategy: StrategyDeclaration, configuration: ResearchConfiguration, bound: BoundRequest
+) -> dict[str, Any]:
+    """Return the effective defaults: presets, gates, checks, the operator's search and models, within the ceiling."""
+    depth = presets.effective_depth(bound.request.depth)
+    own = configuration.presets.get((strategy.name, depth)) or presets.preset(strategy.name, depth)
+    limits = bound.limits(own, noted=False)
+    has_model = bool(configuration.models) and bound.request.engine != "extractive"
+    engine = EngineKind.MODEL if has_model else EngineKind.EXTRACTIVE
     verify = presets.effective_verify(None, engine)
     parts = {
         "limits": limits,
@@ -562,7 +588,12 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
         "search": configuration.search,
         "checks": presets.effective_checks(Checks(), verify, engine),
     }
-    models = {tier: names[0] for tier, names in configuration.models.items() if names}
+    allowed = bound.ceiling.models
+    usable = {
+        tier: [name for name in names if allowed is None or name in allowed]
+        for tier, names in configuration.models.items()
+    }
+    models = {tier: names[0] for tier, names in usable.items() if names}
     defaults = {name: part.model_dump(mode="json") for name, part in parts.items()}
     return defaults | {"depth": depth.value, "models": models, "verify": verify.value}
 

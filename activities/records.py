@@ -14,6 +14,7 @@ from temporalio.service import RPCError
 from activities.ceilings import cap_cost, no_money_left
 from activities.failures import RECORDS, attempt
 from activities.preparation import (
+    NO_PROOF,
     ResearchConfiguration,
     RunRefused,
     described_strategy,
@@ -36,6 +37,7 @@ from contracts.resolved import MAX_CLOSEST_TITLES, MAX_SHOWN_TITLES, MAX_TURNS, 
 from contracts.state import ResearchState, WorkState
 from contracts.state_changes import apply_change, json_digest, unpack_json
 from contracts.strategies import declaration, list_selectable
+from contracts.tenants import DEFAULT_TENANT
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
@@ -121,9 +123,11 @@ class RecordsActivities:
             strategy = declaration(request.strategy)
         else:
             strategy = described_strategy()
+        rules = self.configuration.tenants
+        tenant = rules.tenant_of(DEFAULT_TENANT, "", [], activity.info().namespace) or DEFAULT_TENANT
         return messages.ResearchMetadata(
             research_collection=self.configuration.collection,
-            research_settings_schema=settings_schema(strategy, self.configuration),
+            research_settings_schema=settings_schema(strategy, self.configuration, tenant),
         )
 
     @activity.defn(name=activities.TAKE_TURN.name)
@@ -159,7 +163,8 @@ class RecordsActivities:
     async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:
         """Return a slice of a report, a session, a draft or the text of a source."""
         async with attempt(RECORDS, handles_text=False):
-            text = await self._document(request)
+            tenant = self._proven_tenant(request.tenant, request.tenant_proof, [request.research_id])
+            text = await self._document(request.with_fields(tenant=tenant))
         start = request.offset
         end = request.offset + min(request.limit, 1_000_000)
         return messages.DocumentPiece(
@@ -171,14 +176,15 @@ class RecordsActivities:
         if request.continued:  # by then it is that of its session
             return parsed
         ids = [name for name in (request.research_id, request.started_by) if name]
-        namespace = activity.info().namespace
-        tenant = self.configuration.tenants.tenant_of(parsed.tenant, request.tenant_proof, ids, namespace)
-        if tenant is None:
-            raise RunRefused(
-                "tenant: the start proves none, and the operator wants a proof ([tenants] unproven): set "
-                "RESEARCH_TENANT_KEYS to the name and the key of your tenant"
-            )
+        tenant = self._proven_tenant(parsed.tenant, request.tenant_proof, ids)
         return parsed if tenant == parsed.tenant else parsed.with_fields(tenant=tenant)
+
+    def _proven_tenant(self, named: str, proof: str, ids: list[str]) -> str:
+        """Return the tenant of a client that names one. Raises `RunRefused` for one without a proof, if so set."""
+        tenant = self.configuration.tenants.tenant_of(named, proof, ids, activity.info().namespace)
+        if tenant is None:
+            raise RunRefused(NO_PROOF)
+        return tenant
 
     async def _start(self, research_id: str, parsed: ResearchRequest) -> messages.Prepared:
         corpus = await self._corpus(parsed.corpus)
@@ -234,26 +240,10 @@ class RecordsActivities:
     async def _with_money(
         self, resolved: ResolvedResearch, spent: float, *, is_trial: bool = False
     ) -> ResolvedResearch:
-        """Reserve what a run may still cost, less the `spent` US dollars; return it with what it got.
-
-        A preview (`is_trial`) reserves nothing. Raises `RunRefused` if the day's money does not suffice, and the errors
-        of the store.
-        """
+        """Reserve what a run may still cost (`with_money`), where the money of a day is limited."""
         if self.budget is None:
             return resolved
-        cap = presets.highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
-        usd = None if cap is None else max(0.0, cap - spent)
-        if resolved.estimate is None:
-            usd = 0.0  # it makes no paid call
-        cuts = self.configuration.ceilings.beyond == "cut"
-        granted, lacking = await self.budget.reserve(
-            resolved.research_id, resolved.tenant, usd, cuts=cuts, is_trial=is_trial
-        )
-        if lacking is None:
-            return resolved
-        if granted is None:
-            raise RunRefused(no_money_left(lacking, usd), StopReason.BUDGET_COST)
-        return with_estimate(cap_cost(resolved, granted + spent), self.configuration)
+        return await with_money(resolved, spent, self.budget, self.configuration, is_trial=is_trial)
 
     async def _require_refreshable(self, state: ResearchState, resolved: ResolvedResearch) -> None:
         """Raise `RunRefused` unless the strategy updates its reports and the run has one to compare with."""
@@ -407,6 +397,32 @@ class RecordsActivities:
         if document is None:
             raise ContentMissing("the run has no such document")
         return await self.content.get_text(document)
+
+
+async def with_money(
+    resolved: ResolvedResearch,
+    spent: float,
+    budget: DayBudget,
+    configuration: ResearchConfiguration,
+    *,
+    is_trial: bool = False,
+) -> ResolvedResearch:
+    """Reserve what a run may still cost, less the `spent` US dollars; return it with what it got.
+
+    A preview (`is_trial`) reserves nothing. Raises `RunRefused` if the day's money does not suffice, and the errors
+    of the store.
+    """
+    cap = presets.highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
+    usd = None if cap is None else max(0.0, cap - spent)
+    if resolved.estimate is None:
+        usd = 0.0  # it makes no paid call
+    cuts = configuration.ceilings.beyond == "cut"
+    granted, lacking = await budget.reserve(resolved.research_id, resolved.tenant, usd, cuts=cuts, is_trial=is_trial)
+    if lacking is None:
+        return resolved
+    if granted is None:
+        raise RunRefused(no_money_left(lacking, usd), StopReason.BUDGET_COST)
+    return with_estimate(cap_cost(resolved, granted + spent), configuration)
 
 
 async def changed_state(

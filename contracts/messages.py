@@ -292,6 +292,8 @@ class DocumentPieceRequest(RunRequest):
     """`report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a revision."""
     offset: int = 0
     limit: int = 1_000_000
+    tenant_proof: str = ""
+    """The proof of the client for its tenant, as of a start of the run; one in an argument does not count."""
 
 
 class DocumentPiece(CompactModel):

@@ -36,6 +36,7 @@ from workers.tenants import TenantSigner
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
+DEFAULT_NAMESPACE = "default"
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
 OPTIONAL_TIMEOUT = timedelta(seconds=1)  # for optional requests
@@ -130,17 +131,29 @@ class Connection:
     ui_url: str | None = None
 
 
+def namespace_of(settings: Settings) -> str:
+    """Return the namespace in which this process starts and works, without connecting. Raises `ServerError`."""
+    if not settings.uses_cluster:
+        return DEFAULT_NAMESPACE
+    return str(_cluster_options(settings).get("namespace", DEFAULT_NAMESPACE))
+
+
+def _cluster_options(settings: Settings) -> dict[str, object]:
+    """Return how to connect to the cluster, as Temporal's own variables and files say. Raises `ServerError`."""
+    variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
+    try:
+        options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
+    return {"target_host": DEFAULT_ADDRESS, **options}
+
+
 async def open_connection(
     settings: Settings, *, runtime: Runtime | None = None, start: bool = True, ui: bool = False
 ) -> Connection:
     """Connect to the cluster, else to the dev server, which `start` starts. Raises `ServerError`."""
     if settings.uses_cluster:
-        variables = {name: secret.get_secret_value() for name, secret in settings.temporal_variables.items()}
-        try:
-            options = dict(ClientConfig.load_client_connect_config(override_env_vars=child_environment() | variables))
-        except (RuntimeError, ValueError, OSError) as error:
-            raise ServerUnreachableError(f"the Temporal configuration cannot be used: {error}") from None
-        options.setdefault("target_host", DEFAULT_ADDRESS)
+        options = _cluster_options(settings)
         return Connection(await _connect(options, runtime, settings), str(options["target_host"]))
     if not start and describe_server(settings.home) is None:
         raise ServerUnreachableError("no dev server is running: start one with `research serve` or `research run`")

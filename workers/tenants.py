@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from temporalio import client as sdk
 from temporalio.api.common.v1 import Payload
@@ -10,10 +10,11 @@ from temporalio.api.common.v1 import Payload
 from contracts import names
 from contracts.messages import PrepareRequest
 from contracts.tenants import DEFAULT_TENANT, TENANT_HEADER, proof
+from workers.settings.loading import Settings
 
 
 class TenantSigner(sdk.Interceptor):
-    """Adds the proof of its tenant to each start of a run, a preview or a schedule of a client."""
+    """Adds the proof of its tenant to each start of a run, a preview, a schedule or a read of a client."""
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
         """`keys` are by tenant; the name `*` has a key that signs for any."""
@@ -48,13 +49,27 @@ class _SigningCalls(sdk.OutboundInterceptor):
             request = json.loads(request.request_json)
         if workflow not in SIGNED or not isinstance(request, Mapping):
             return {}
-        if workflow == names.RESEARCH_REFRESH:
-            signed = str(request.get("continue_from"))
+        if workflow in NAMED_BY:
+            signed = str(request.get(NAMED_BY[workflow]))
         given = proof(self._keys, signed, str(request.get("tenant", DEFAULT_TENANT)))
         if not given:
             return {}
         return {TENANT_HEADER: Payload(metadata={"encoding": b"json/plain"}, data=given.encode())}
 
 
-SIGNED = frozenset({names.DEEP_RESEARCH, names.DEEP_RESEARCH_PLAN, names.RESEARCH_PREVIEW, names.RESEARCH_REFRESH})
+TRIAL: Final = "trial"
+"""Id of a run that is not started, signed and checked in one process."""
+NAMED_BY: Final = {names.RESEARCH_REFRESH: "continue_from", names.RESEARCH_DOCUMENT: "research_id"}
+"""Workflows about a run under another id: the field of their argument that names the run."""
+SIGNED: Final = frozenset({names.DEEP_RESEARCH, names.DEEP_RESEARCH_PLAN, names.RESEARCH_PREVIEW, *NAMED_BY})
 """Workflows whose starts are signed."""
+
+
+def tenant_here(settings: Settings, named: str | None, namespace: str) -> str | None:
+    """Return the tenant of what this process starts in a namespace, as workers find it; None: they refuse it.
+
+    `named` is the tenant of the request, None for the one of these settings. Workers are taken to have these settings.
+    """
+    rules = settings.tenant_rules()
+    tenant = named or settings.tenant or DEFAULT_TENANT
+    return rules.tenant_of(tenant, proof(rules.keys, TRIAL, tenant), [TRIAL], namespace)

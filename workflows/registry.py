@@ -47,7 +47,8 @@ class ResearchDocumentWorkflow:
         parsed = parse_argument(DocumentPieceRequest, request, MAX_DOCUMENT_REQUEST_BYTES)
         _check_id(parsed.research_id)
         options = call_options(names.RECORDS_QUEUE, "read-document", f"read {parsed.name}", ENTRY_SECONDS)
-        return await Host(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
+        signed = parsed.with_fields(tenant_proof=tenant_proof())
+        return await Host(None, parsed.tenant).execute(activities.READ_DOCUMENT, signed, options)
 
 
 @workflow.defn(name=names.RESEARCH_PREVIEW, failure_exception_types=[TypeError])

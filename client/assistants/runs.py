@@ -19,7 +19,7 @@ from client.cli.run import follow_up_options
 from client.cli.talk import plan_lines, tree_lines
 from client.cli.thread import answer_lines, load_thread
 from client.cli.watch import find_status
-from client.client_errors import ClientError
+from client.client_errors import ClientError, PreviewRefused
 from client.handle import ResearchClient
 from client.run_results import reasons_of
 from client.view.words import elapsed_at, ending_text, engine_text, event_lines, local_time, printable, usage_text
@@ -31,8 +31,12 @@ from contracts.report import VERDICT_SIGNS
 from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.strategies import list_selectable
+from contracts.tenants import DEFAULT_TENANT
 from contracts.texts import plural
+from contracts.vocabulary import StopReason
 from workers.settings.loading import Settings
+from workers.temporal import namespace_of
+from workers.tenants import tenant_here
 
 Part = Literal["report", "sources", "verdicts", "thread"]
 
@@ -58,9 +62,15 @@ class Desk:
         return CommandContext(self.settings, self.stores, self.settings.tenant)
 
     def highest_cap(self) -> float | None:
-        """Return the highest cost, in US dollars, at which runs of this configuration end; None without a cap."""
+        """Return the highest cost, in US dollars, at which runs of this configuration end; None without a cap.
+
+        It is that of the presets, within the ceiling of the tenant whose runs are started here.
+        """
         limits = [self.settings.preset(strategy.name, depth) for strategy in list_selectable() for depth in DEPTHS]
-        return highest_limits(limits).max_cost_usd
+        tenant = tenant_here(self.settings, None, namespace_of(self.settings))
+        ceiling = self.settings.limits.of(tenant or DEFAULT_TENANT).max_cost_usd
+        caps = [cap for cap in (highest_limits(limits).max_cost_usd, ceiling) if cap is not None]
+        return min(caps, default=None)
 
     async def client(self, context: CommandContext) -> ResearchClient:
         """Connect to a server with workers, and start both if needed and possible. Raises `CommandError`."""
@@ -81,28 +91,49 @@ async def start_run(
 ) -> StartedRun:
     """Start a run, with a new id unless one is given, and return at once.
 
-    Raises `CommandError`, `ClientError`, also for a cap above the operator's.
+    A cap above the operator's is refused with `CommandError`, or cut where ceilings cut. Raises `ClientError`.
     """
     if not str(values["query"]).strip():
         raise CommandError("the question is empty: write it in full sentences")
     if desk.settings.tenant is not None:
-        values = {"tenant": desk.settings.tenant, **values}
+        require_provable(desk.settings, desk.settings.tenant)
+        values = {**values, "tenant": desk.settings.tenant}
     request = build_request(values)
     context = desk.context()
     research_id = research_id or new_id()
     await require_corpus(context, request.corpus)
     client = await desk.client(context)
-    resolved = await client.preview(request, research_id)
-    cap = highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
+    try:
+        resolved = await client.preview(request, research_id)
+        cap = highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
+    except PreviewRefused as refusal:
+        if max_cost_usd is None or refusal.stop_reason != StopReason.BUDGET_COST:
+            raise
+        cap = desk.highest_cap()  # what is left of a day's money may suffice for a run that costs less
+    notes = []
     if max_cost_usd is not None:
         if cap is not None and max_cost_usd > cap:
-            raise CommandError(
-                f"max_cost_usd: the operator allows at most {cap:.2f} US dollars: name less, or leave it out"
-            )
-        request = build_request({**values, "limits": {"max_cost_usd": max_cost_usd}})
+            if desk.settings.limits.beyond == "refuse":
+                raise CommandError(
+                    f"max_cost_usd: the operator allows at most {cap:.2f} US dollars: name less, or leave it out"
+                )
+            notes = [f"max_cost_usd: {cap:.2f} in place of {max_cost_usd:.2f}, as the operator allows no more"]
+        cap = max_cost_usd if cap is None else min(cap, max_cost_usd)
+        request = build_request({**values, "limits": {"max_cost_usd": cap}})
         resolved = await client.preview(request, research_id)
+        cap = highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
     await client.start(request, research_id)
-    return _started(resolved, research_id, cap if max_cost_usd is None else max_cost_usd)
+    started = _started(resolved, research_id, cap)
+    return started.model_copy(update={"advice": [*notes, *started.advice]})
+
+
+def require_provable(settings: Settings, tenant: str) -> None:
+    """Raise `CommandError` for a tenant whose runs would be of another one, and so not be found by who starts them."""
+    if tenant_here(settings, tenant, namespace_of(settings)) != tenant:
+        raise CommandError(
+            f"runs of the tenant {printable(tenant)} cannot be started here, as nothing proves it: set "
+            f"RESEARCH_TENANT_KEYS to {printable(tenant)}=KEY, or to *=KEY for all users of a proxy"
+        )
 
 
 async def require_corpus(context: CommandContext, name: str | None) -> None:

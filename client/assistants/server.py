@@ -156,8 +156,9 @@ def _explain(error: BaseException | None, name: str) -> str:
 
 
 def _with_tools(text: str) -> str:
-    """Return a message with tools in place of the commands that it names."""
-    return COMMAND.sub(lambda match: TOOLS_OF_COMMANDS.get(match[1], match[0]), text)
+    """Return a message with tools in place of the commands that it names, and an argument in place of a limit."""
+    with_tools = COMMAND.sub(lambda match: TOOLS_OF_COMMANDS.get(match[1], match[0]), text)
+    return with_tools.replace("limits.max_cost_usd", "max_cost_usd")
 
 
 def _result(answer: Answer) -> CallToolResult:

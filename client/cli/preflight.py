@@ -6,7 +6,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from activities.preparation import RunRefused, merge, resolve, resolve_again
+from activities.preparation import NO_PROOF, RunRefused, merge, resolve, resolve_again
 from client.cli.context import CommandContext, RunInfo
 from client.cli.corpus import find_corpus
 from client.cli.options import RunOptions
@@ -26,15 +26,17 @@ from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.presets import highest_limits
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
-from contracts.tenants import proof
+from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Outcome, StopReason
-from providers.errors import CorpusUnknown
+from providers.errors import CorpusUnknown, Unavailable
 from providers.models.endpoints import split_name
 from providers.search.availability import probe_address
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import ENDPOINT_VARIABLES, Settings
 from workers.settings.models import PUBLIC_HOST
+from workers.temporal import namespace_of
+from workers.tenants import tenant_here
 
 MAX_REQUEST_SIZE: Final = 4_000_000  # bytes; a request with the longest allowed texts is far smaller
 LISTS: Final = (
@@ -171,6 +173,8 @@ async def preflight(
         if stored is None:
             corpus = await _count_corpus(context, requested)
         resolved = resolve_here(request, settings, stored, corpus, url_given=options.model_url is not None)
+        if settings.budgets.is_set:
+            resolved = await _with_money(context, request, resolved, run.state)
         warnings = await require_endpoint(resolved, settings)
     else:
         return True  # it is not known yet what the run will use
@@ -298,9 +302,9 @@ def resolve_here(
     A resumed run sends its passages to no new host, unless `--model-url` names it.
     """
     configuration = configuration_of(settings)
-    rules = configuration.tenants
-    given = proof(rules.keys, NOT_STARTED, request.tenant)
-    tenant = rules.tenant_of(request.tenant, given, [NOT_STARTED], "") or request.tenant  # workers refuse those without
+    tenant = tenant_here(settings, request.tenant, namespace_of(settings))
+    if tenant is None:
+        raise CommandError(NO_PROOF)
     request = request.with_fields(tenant=tenant)
     try:
         if stored is None:
@@ -310,6 +314,33 @@ def resolve_here(
         if stored.engine is EngineKind.MODEL and request.engine != "extractive" and not url_given:
             _require_known_host(stored, settings)
         return resolve_again(stored, request, configuration)
+    except RunRefused as refusal:
+        raise CommandError(str(refusal), ExitCode.of(Outcome.REFUSED, refusal.reason)) from None
+
+
+async def _with_money(
+    context: CommandContext, request: ResearchRequest, resolved: ResolvedResearch, state: ResearchState | None
+) -> ResolvedResearch:
+    """Return a run with what it would get of the money of today. Raises `CommandError` if that does not suffice."""
+    # Only where the money of a day is limited.
+    from activities.records import spent_before, with_money  # noqa: PLC0415
+    from providers.shared.day_budget import DayBudget  # noqa: PLC0415
+    from workers.retention import open_runs  # noqa: PLC0415
+    from workers.shared_state import open_shared_state  # noqa: PLC0415
+
+    settings = context.settings
+    client = await context.client_if_running()
+
+    async def list_open() -> Collection[str]:
+        if client is None:
+            raise Unavailable("no server lists the open runs")
+        return await open_runs(client.temporal)
+
+    spent = 0.0 if state is None else spent_before(request, state)
+    try:
+        async with open_shared_state(settings) as shared:
+            budget = DayBudget(shared.store, settings.budgets, namespace_of(settings), list_open)
+            return await with_money(resolved, spent, budget, configuration_of(settings), is_trial=True)
     except RunRefused as refusal:
         raise CommandError(str(refusal), ExitCode.of(Outcome.REFUSED, refusal.reason)) from None
 

@@ -41,16 +41,18 @@ from client.cli.preflight import RUN_MARK, RequestedRun, build_request, parse_as
 from client.cli.reports import default_folder, deliver_report
 from client.cli.talk import asker
 from client.cli.watch import SHOW_CURSOR, first_interrupt, follow_run, sink_for
+from client.client_errors import PreviewRefused
 from client.handle import CLOSING_SECONDS, ResearchClient, ResearchHandle
 from client.run_results import refusal_of
 from client.view.console import TerminalSink
+from client.view.words import printable
 from contracts.addresses import normalized_text
 from contracts.evidence import ReportDraft
 from contracts.names import POOLS, RESEARCH_NOTICE, WORKFLOWS_QUEUE
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.strategies import declaration
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import Outcome, StopReason
 from workers.dev_server import describe_server
 from workers.own_process import exit_process, files_of_user
 from workers.settings.loading import Settings
@@ -215,15 +217,34 @@ async def refresh(
     if interval is None:
         return await RunCommand(context, requested, run, options).execute()
     client = await context.running_client()
+    has_workers = bool(await client.polled_by(WORKFLOWS_QUEUE))
+    if has_workers:
+        await preview_refreshes(client, requested.request, run, quiet=options.quiet or options.as_json)
     await client.schedule_refresh(requested.request, research_id, interval)
     if options.as_json:
         print_json({"research_id": research_id, "every_seconds": round(interval.total_seconds())})
         return ExitCode.COMPLETED
     print_result(f"{research_id} is refreshed every {every}")
     print_hint(f"end that: research refresh {research_id} --every off")
-    if not await client.polled_by(WORKFLOWS_QUEUE):
+    if not has_workers:
         print_hint("no worker is running, so no refresh is made: start one with `research serve`")
     return ExitCode.COMPLETED
+
+
+async def preview_refreshes(client: ResearchClient, request: ResearchRequest, run: RunInfo, *, quiet: bool) -> None:
+    """Print what the operator allows each refresh of a schedule.
+
+    Raises `PreviewRefused` for a request that would be refused each time; money that is spent returns the next day.
+    """
+    try:
+        resolved = await client.preview(request, run.research_id)
+    except PreviewRefused as refusal:
+        if refusal.stop_reason != StopReason.BUDGET_COST:
+            raise
+        print_hint(f"a refresh now would be refused: {refusal}")
+        return
+    for line in [] if quiet else resolved.ceiling_lines:
+        print_progress(printable(line))
 
 
 def read_interval(text: str) -> timedelta:

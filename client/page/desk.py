@@ -8,7 +8,7 @@ from typing import Any, Final
 from cachetools import LRUCache
 from pydantic import BaseModel
 
-from client.assistants.runs import Desk, require_corpus
+from client.assistants.runs import Desk, require_corpus, require_provable
 from client.cli.context import CommandContext, RunInfo, new_id
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
@@ -144,6 +144,8 @@ class PageDesk:
 
     async def _values(self, form: Mapping[str, str], user: str | None) -> dict[str, Any]:
         """Return the fields of a request; a question that follows has strategy and searches of its earlier run."""
+        if user is not None:
+            require_provable(self.settings, user)
         values = request_values(form, user)
         if not form.get("follow_up_of"):
             return values
