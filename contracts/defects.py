@@ -50,6 +50,12 @@ def describe_error(error: BaseException, packages: Collection[str] = ()) -> Defe
     return Defect(error=type(error).__name__, place=innermost, frames=lines)
 
 
+def place_within(error: BaseException, package: str) -> str:
+    """Return the innermost frame of an error within a package, without its function; empty if there is none."""
+    places = [line.partition(" in ")[0] for name, line in _frames(error) if name == package]
+    return places[-1] if places else ""
+
+
 def checked_frames(lines: Collection[object]) -> list[str]:
     """Return the frames among lines from a process that a document may have taken over."""
     frames = [line for line in lines if isinstance(line, str) and FRAME.fullmatch(line)]

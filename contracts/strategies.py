@@ -19,6 +19,7 @@ from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.names import MODULE_PREFIX
 from contracts.outcome import Usage
 from contracts.outlines import MAX_HEADINGS
+from contracts.packages import REMEDY, PackageFault, load_entry, package_of
 from contracts.plan import MAX_ROUNDS
 from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Verify
@@ -76,6 +77,8 @@ CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRE
 """Roles that work on every strategy's report if the request enables checks by a model."""
 
 _declared: dict[str, StrategyDeclaration] = {}
+_packages: dict[str, str] = {}
+"""Name of a strategy of a package → name and version of the package."""
 
 
 def declare(strategy: StrategyDeclaration) -> None:
@@ -88,21 +91,31 @@ def declare(strategy: StrategyDeclaration) -> None:
 def declare_installed() -> None:
     """Declare the strategies of installed packages.
 
-    Raises ValueError for one that cannot be loaded or lacks a module, and for a name already taken.
+    Raises `PackageFault` for one that cannot be loaded, has another name than its entry point, or lacks a module, and
+    ValueError for a name already taken.
     """
     for entry in entry_points(group=ENTRY_POINTS):
-        problem = f"the strategy {entry.name} of an installed package cannot be loaded"
-        try:
-            strategy = entry.load()
-            modules = [
-                strategy.implementation.partition(":")[0],
-                *filter(None, (role.module for role in strategy.roles)),
-            ]
-        except (ImportError, AttributeError) as error:
-            raise ValueError(f"{problem}: {type(error).__name__}; mend or remove the package") from None
+        what = f"the strategy {entry.name}"
+        strategy = load_entry(what, entry)
+        problem = f"{what} of {package_of(entry)} cannot be loaded"
+        if not isinstance(strategy, StrategyDeclaration):
+            raise PackageFault(f"{problem}: {entry.value} is no StrategyDeclaration; {REMEDY}")
+        if strategy.name != entry.name:
+            remedy = f"call both {strategy.name}, or remove the package"
+            raise PackageFault(f"{problem}: its declaration has the name {strategy.name}; {remedy}")
+        modules = [
+            strategy.implementation.partition(":")[0],
+            *filter(None, (role.module for role in strategy.roles)),
+        ]
         if missing := [module for module in modules if not _is_installed(module)]:
-            raise ValueError(f"{problem}: it has no module {missing[0]}; mend or remove the package")
+            raise PackageFault(f"{problem}: it has no module {missing[0]}; {REMEDY}")
         declare(strategy)
+        _packages[strategy.name] = package_of(entry)
+
+
+def packages_of_strategies() -> Mapping[str, str]:
+    """Return the name and the version of the package by strategy, for those that are not of the product."""
+    return _packages
 
 
 def _is_installed(module: str) -> bool:

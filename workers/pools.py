@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -34,6 +34,7 @@ from temporalio.workflow import Info
 from contracts.base import build_validators
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import MODULE_PREFIX, POOLS
+from contracts.packages import PackageFault
 from workers.resolution_inputs import product_version
 from workers.versions import deployment_config
 
@@ -112,7 +113,10 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
 
 
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
-    """Create a pool's worker, which drains for `grace`, else for its pool's time. Raises ValueError without content."""
+    """Create a pool's worker, which drains for `grace`, else for its pool's time.
+
+    Raises ValueError without content, and `PackageFault` for a strategy of a package that workflows cannot load.
+    """
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
@@ -124,15 +128,16 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
     else:
         common["build_id"] = product_version()  # by default the SDK reads the code of all loaded modules, for 0.1 s
     if pool == WORKFLOWS:
-        worker = Worker(
-            client,
-            workflows=list(contents.workflows),
-            workflow_runner=workflow_runner(),
-            max_cached_workflows=CACHED_WORKFLOWS,
-            tuner=workflow_tuner(),
-            sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
-            **common,
-        )
+        with _faults_of_packages():
+            worker = Worker(
+                client,
+                workflows=list(contents.workflows),
+                workflow_runner=workflow_runner(),
+                max_cached_workflows=CACHED_WORKFLOWS,
+                tuner=workflow_tuner(),
+                sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
+                **common,
+            )
         set_deadlock_timeout(worker)
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
@@ -146,6 +151,20 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         **common,
     )
+
+
+@contextmanager
+def _faults_of_packages() -> Iterator[None]:
+    """Raise the `PackageFault` in place of the SDK's error, which says only that a workflow cannot be loaded."""
+    try:
+        yield
+    except RuntimeError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, PackageFault):
+            cause = cause.__cause__ or cause.__context__
+        if cause is None:
+            raise
+        raise cause from None
 
 
 class WorkflowSlots(CustomSlotSupplier):

@@ -10,7 +10,7 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -40,6 +40,7 @@ from client.cli.preflight import RUN_MARK
 from client.cli.trials import Check, print_check, try_reads, try_search
 from client.handle import ResearchClient
 from client.view.words import printable
+from contracts.defects import OWN_PACKAGES, Defect
 from contracts.names import (
     DEEP_RESEARCH,
     MODULE_PREFIX,
@@ -50,11 +51,14 @@ from contracts.names import (
     WORKFLOWS_QUEUE,
 )
 from contracts.notices import NoticeKind, NoticeRequest
+from contracts.packages import PackageFault
 from contracts.state import ResearchState
+from contracts.strategies import declaration, packages_of_strategies
 from contracts.texts import plural
 from contracts.vocabulary import RunStatus, Tier
 from providers.errors import (
     ContentCorrupt,
+    NotConfigured,
     ProviderError,
     Retryable,
     SharedStateUnavailable,
@@ -63,6 +67,7 @@ from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import ending, malformed, probe, probe_address
+from providers.search.declarations import packages_of_providers, search_declaration
 from workers.composition import open_search_providers, open_servers, open_webhook
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import TRACING_HEADER, Settings
@@ -73,6 +78,7 @@ from workers.telemetry import WORKER_HEARTBEAT
 from workers.temporal import data_converter
 from workers.tracing import probe_collector
 from workers.versions import VersionsUnavailableError, list_versions, unserved_runs
+from workflows.strategies import load_declared
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
@@ -138,7 +144,10 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield Check("settings", "warn" if notices else "ok", f"digest {settings.digest()}", "; ".join(notices))
     for check in await _check_models(settings):
         yield check
-    yield await _check_web_search(settings)
+    faulty = _faulty_packages()
+    if (packages := _check_packages(faulty)) is not None:
+        yield packages
+    yield await _check_web_search(settings, faulty)
     if settings.web.firecrawl is not None:
         yield await _check_firecrawl(settings, settings.web.firecrawl)
     for check in await _check_servers(context):
@@ -234,10 +243,38 @@ async def _facts_of_server(server: ModelServer, models: Sequence[str]) -> list[s
     return facts + [window.describe(model) for model, window in windows.items() if window is not None]
 
 
-async def _check_web_search(settings: Settings) -> Check:
-    """Check which search services are set up and reachable."""
+def _faulty_packages() -> dict[str, str]:
+    """Load each strategy and search provider of a package; return what is wrong with it, by its name."""
+    faulty = {}
+    for name in packages_of_strategies():
+        try:
+            load_declared(declaration(name))
+        except PackageFault as error:
+            faulty[f"strategy {name}"] = str(error)
+    for name in packages_of_providers():
+        try:
+            search_declaration(name).load()
+        except NotConfigured as error:
+            faulty[name] = str(error)
+    return faulty
+
+
+def _check_packages(faulty: Mapping[str, str]) -> Check | None:
+    """Report the packages that declare strategies and search providers; None without any."""
+    packages = sorted({*packages_of_strategies().values(), *packages_of_providers().values()})
+    if not packages:
+        return None
+    if faulty:
+        remedy = "mend or remove the package; workers that need it do not start until then"
+        return Check("packages", "fail", printable("; ".join(faulty.values())), remedy)
+    return Check("packages", "ok", printable(", ".join(package.removeprefix("the package ") for package in packages)))
+
+
+async def _check_web_search(settings: Settings, faulty: Collection[str]) -> Check:
+    """Check which search services are set up and reachable; those of `faulty` packages are not opened."""
     choices = search_choices(settings, settings.search.providers)
-    usable = [choice.name for choice in choices if choice.available and not choice.name.startswith(SERVER_PREFIX)]
+    named = [choice.name for choice in choices if choice.available and not choice.name.startswith(SERVER_PREFIX)]
+    usable = [name for name in named if name not in faulty]
     async with open_search_providers(settings, usable) as providers:
         problems = dict(zip(usable, await asyncio.gather(*(probe(providers[name]) for name in usable)), strict=True))
     summary = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
@@ -352,16 +389,43 @@ async def _check_defects(context: CommandContext) -> Check:
     sessions = context.stores.sessions
     failed = [session for session in await sessions.list() if session.defects][:SHOWN_DEFECTS]
     lines: list[str] = []
+    authors: set[str] = set()
     for session in failed:
         with suppress(ContentCorrupt):  # listed as unreadable by `research list`
             state = ResearchState.model_validate_json(await sessions.load(session.research_id) or "{}")
             for defect in state.work.defects:
-                lines += [f"{session.research_id}: {printable(defect.text)}"]
+                author = _author_of(defect)
+                authors.add(author)
+                lines += [f"{session.research_id}: {printable(defect.text)}{f' of {author}' if author else ''}"]
                 lines += [f"    {printable(frame)}" for frame in defect.frames]
     if not lines:
         return Check("defects", "ok", "no stored run had an internal error")
-    remedy = "report them with these lines, which hold no text of a page; research resume ID continues a run"
+    receivers = ["report those of the product" if len(authors) > 1 else "report them"] if "" in authors else []
+    receivers += [f"report them to the authors of {printable(author)}" for author in sorted(authors - {""})]
+    remedy = (
+        f"{', '.join(receivers)} with these lines, which hold no text of a page; research resume ID continues a run"
+    )
     return Check("defects", "warn", "\n".join(lines), remedy)
+
+
+def _author_of(defect: Defect) -> str:
+    """Return the package of others whose code failed, by the innermost frame that is its or ours; empty for ours."""
+    packages = {
+        declaration(name).implementation.split(":")[0].split(".")[0]: package
+        for name, package in packages_of_strategies().items()
+    }
+    packages |= {
+        search_declaration(name).implementation.split(":")[0].split(".")[0]: package
+        for name, package in packages_of_providers().items()
+    }
+    for frame in reversed(defect.frames):
+        parts = frame.partition(":")[0].removesuffix(".py").split("/")
+        if parts[0] in OWN_PACKAGES:
+            return ""
+        for module in parts:
+            if module in packages:
+                return packages[module]
+    return ""
 
 
 async def _check_interrupted(context: CommandContext) -> Check:

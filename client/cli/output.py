@@ -74,6 +74,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     if isinstance(error, CommandError):
         return str(error), error.code
     from client import client_errors as client  # noqa: PLC0415  loaded only after an error
+    from contracts.packages import PackageFault  # noqa: PLC0415
     from providers import errors as providers  # noqa: PLC0415
     from workers.dev_server import ServerError  # noqa: PLC0415
     from workers.pools import UnknownPoolError  # noqa: PLC0415
@@ -81,7 +82,7 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     from workers.settings.loading import SettingsError  # noqa: PLC0415
 
     usage = (
-        *(PortUnusableError, UnknownPoolError),
+        *(PortUnusableError, UnknownPoolError, PackageFault),
         *(client.RunUnknown, client.RunForeign, client.RunClosed, client.MessageRefused, client.BundleUnusable),
         *(providers.CorpusUnknown, providers.InvalidCall, providers.NotConfigured, providers.SourceUnreadable),
     )

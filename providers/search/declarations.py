@@ -11,13 +11,14 @@ from datetime import date
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict
 
 from contracts.base import StrictContract
 from contracts.names import SERVER_PREFIX
+from contracts.packages import REMEDY, PackageFault, load_class, load_entry, package_of
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from contracts.sentences import Message
@@ -188,14 +189,24 @@ class SearchDeclaration:
         return Message("provider_address", variable=self.address_variable)
 
     def open(self, client: "httpx2.AsyncClient", values: Mapping[str, str]) -> SearchProvider:
-        """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""
-        module, _, class_name = self.implementation.partition(":")
-        try:
-            provider_class = getattr(import_module(module, __package__), class_name)
-        except (ImportError, AttributeError) as error:
-            raise NotConfigured(f"the search provider {self.name} cannot be loaded: {type(error).__name__}") from error
-        provider: SearchProvider = provider_class(client, self, values)
+        """Load the class and make the provider; `values` are its variables.
+
+        Raises `NotConfigured`, also for a class of a package that cannot be used.
+        """
+        provider: SearchProvider = self.load()(client, self, values)
         return provider
+
+    def load(self) -> type[Any]:
+        """Load the class. Raises `NotConfigured` for one of a package that cannot be used."""
+        if self in BUILT_IN:
+            module, _, name = self.implementation.partition(":")
+            own: type[Any] = getattr(import_module(module, __package__), name)
+            return own
+        what = " of ".join(filter(None, [f"the search provider {self.name}", _packages.get(self.name)]))
+        try:
+            return load_class(what, self.implementation, ["search"])
+        except PackageFault as error:
+            raise NotConfigured(str(error)) from None
 
 
 class ServicesFile(StrictContract):
@@ -211,21 +222,29 @@ def read_services(text: str) -> tuple[SearchDeclaration, ...]:
 
 BUILT_IN: Final = read_services(files(__package__ or "").joinpath("services.toml").read_text(encoding="utf-8"))
 _declared: Final = {provider.name: provider for provider in BUILT_IN}
+_packages: dict[str, str] = {}
+"""Name of a provider of a package → name and version of the package."""
 
 
 def declare_installed() -> None:
-    """Declare the providers of installed packages. Raises ValueError, which names the faulty one."""
+    """Declare the providers of installed packages. Raises ValueError, which names the faulty one and its package."""
     for entry in entry_points(group=ENTRY_POINTS):
-        problem = f"the search provider {entry.name} of an installed package"
-        try:
-            declaration = entry.load()
-        except (ImportError, AttributeError) as error:
-            message = f"{problem} cannot be loaded: {type(error).__name__}; mend or remove the package"
-            raise ValueError(message) from None
-        if not isinstance(declaration, SearchDeclaration) or declaration.name != entry.name:
-            raise ValueError(f"{problem} is no SearchDeclaration of that name; mend or remove the package")
+        what = f"the search provider {entry.name}"
+        declaration = load_entry(what, entry)
+        problem = f"{what} of {package_of(entry)} cannot be loaded"
+        if not isinstance(declaration, SearchDeclaration):
+            raise PackageFault(f"{problem}: {entry.value} is no SearchDeclaration; {REMEDY}")
+        if declaration.name != entry.name:
+            remedy = f"call both {declaration.name}, or remove the package"
+            raise PackageFault(f"{problem}: its declaration has the name {declaration.name}; {remedy}")
         if _declared.setdefault(declaration.name, declaration) != declaration:
             raise ValueError(f"two search providers are named {declaration.name}")
+        _packages[declaration.name] = package_of(entry)
+
+
+def packages_of_providers() -> Mapping[str, str]:
+    """Return the name and the version of the package by provider, for those that are not of the product."""
+    return _packages
 
 
 def declared_names() -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The contract between the driver and a strategy."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -25,6 +26,7 @@ class Strategy(Protocol):
     A run may end between any two of these, and another process continues from the stored state.
     """
 
+    @abstractmethod
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do one resumable unit; only the state persists until the next call."""
         ...
@@ -45,10 +47,12 @@ class Strategy(Protocol):
         del run, opened
         return None
 
+    @abstractmethod
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Conclude a pause: apply the reflection, call the hook, decide, record."""
         ...
 
+    @abstractmethod
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         """Move the position of a stored state to the first unit to repeat.
 
@@ -56,6 +60,7 @@ class Strategy(Protocol):
         """
         ...
 
+    @abstractmethod
     def replan(self, state: ResearchState) -> None:
         """Move the position back to the planning unit, because a person requires a new plan.
 
@@ -63,6 +68,7 @@ class Strategy(Protocol):
         """
         ...
 
+    @abstractmethod
     def progress(self, state: ResearchState) -> Progress:
         """Return the units with their states. Pure."""
         ...
@@ -89,6 +95,7 @@ class ScopedStrategy(Strategy, Protocol):
     def replan(self, state: ResearchState) -> None:
         """No effect."""
 
+    @abstractmethod
     async def conclude(self, run: ResearchRun) -> str:
         """Complete the findings within the agent's reserve, even after an early end, and return their summary.
 

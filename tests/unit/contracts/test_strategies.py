@@ -20,8 +20,19 @@ NO_STRATEGY = object()
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("no_such_module:TOY", "incomplete of an installed package cannot be loaded: ModuleNotFoundError"),
-        (f"{__name__}:NO_STRATEGY", "incomplete of an installed package cannot be loaded: AttributeError"),
+        (
+            "no_such_module:TOY",
+            (
+                "incomplete of an installed package cannot be loaded: ModuleNotFoundError: "
+                "No module named 'no_such_module'; mend or remove the package"
+            ),
+        ),
+        (f"{__name__}:MISSPELT", f"cannot be loaded: AttributeError: module '{__name__}' has no attribute 'MISSPELT'"),
+        (f"{__name__}:NO_STRATEGY", f"cannot be loaded: {__name__}:NO_STRATEGY is no StrategyDeclaration"),
+        (
+            "tests.toy.roles:TOY",
+            "cannot be loaded: its declaration has the name toy; call both toy, or remove the package",
+        ),
         (f"{__name__}:WITHOUT_CLASS", "cannot be loaded: it has no module tests.toy.no_such_module"),
         (f"{__name__}:WITHOUT_ROLE", "cannot be loaded: it has no module no_such_package.scribe"),
     ],

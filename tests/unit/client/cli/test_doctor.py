@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -21,8 +22,11 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from client.cli.doctor import _check_processes, _check_workers
 from client.cli.trials import ADDRESS
+from contracts import strategies
 from contracts.defects import Defect
 from contracts.outcome import RunStatus
+from providers.search import declarations
+from providers.search.declarations import SearchDeclaration
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.fakes import states
@@ -31,6 +35,8 @@ from tests.fakes.search_answers import CSE_ID, KEYS, PROVIDERS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web import WebServer, page, redirect
+from tests.toy import declared
+from tests.toy.roles import TOY
 from tests.unit.client.cli.command_line import research, save_run
 from workers.shared_state import SPOOL_FOLDER
 
@@ -151,6 +157,33 @@ def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> Non
         f"r-1: internal error: KeyError at {frames[-1]}",
         *(f"    {one}" for one in frames),
     ]
+
+
+@pytest.mark.usefixtures("no_probe")
+def test_packages_are_loaded_and_named_beside_their_defects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strategy and a provider that cannot be loaded fail the check and hide no other; a defect goes to its authors."""
+    monkeypatch.setitem(strategies._packages, "toy", "the package toy-strategy 1.0")
+    frames = ["workflows/driver.py:7 in step", "tests/toy/strategy.py:3 in advance"]
+    state = states.state(defects=[Defect(error="KeyError", place=frames[-1], frames=frames)]).snapshot()
+    store = RecordSessionStore(open_records(None, home, SESSIONS))
+    asyncio.run(store.save("r-1", json.dumps(state), closed=True))
+    with declared(TOY):
+        found = checks()
+    assert (found["packages"]["grade"], found["packages"]["found"]) == ("ok", "toy-strategy 1.0")
+    assert found["defects"]["found"].startswith(f"r-1: internal error: KeyError at {frames[-1]} of the package toy-str")
+    assert found["defects"]["remedy"].startswith(
+        "report them to the authors of the package toy-strategy 1.0 with these"
+    )
+    provider = SearchDeclaration("finder", "Finder", "tests.toy.strategy:Finder", address="http://127.0.0.1:9")
+    monkeypatch.setitem(declarations._declared, "finder", provider)
+    monkeypatch.setitem(declarations._packages, "finder", "the package finders 2.1")
+    with declared(replace(TOY, implementation="tests.toy.strategy:ToyStrategi")):
+        found = checks()
+    assert found["packages"]["grade"] == "fail"
+    misspelt = "the strategy toy of the package toy-strategy 1.0 cannot be loaded: tests/toy/strategy.py has no class"
+    assert misspelt in found["packages"]["found"]
+    assert "the search provider finder of the package finders 2.1 cannot be loaded" in found["packages"]["found"]
+    assert "finder" not in found["web search"]["found"]
 
 
 @pytest.mark.usefixtures("no_probe")

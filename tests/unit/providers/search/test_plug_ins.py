@@ -104,7 +104,12 @@ def test_a_misspelt_table_or_key_of_a_declaration_is_refused(wrong: str, problem
     ("name", "value", "problem"),
     [
         ("broken", "no_such_module:X", "the search provider broken of an installed package cannot be loaded"),
-        ("broken", f"{__name__}:MISNAMED", "broken of an installed package is no SearchDeclaration of that name"),
+        (
+            "broken",
+            f"{__name__}:MISNAMED",
+            "its declaration has the name [a-z]+; call both [a-z]+, or remove the package",
+        ),
+        ("broken", f"{__name__}:__name__", "is no SearchDeclaration; mend or remove the package"),
         ("tavily", f"{__name__}:TAVILY", "two search providers are named tavily"),
     ],
 )

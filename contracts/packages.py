@@ -1,0 +1,88 @@
+"""Packages of others: loading what they declare by entry points, and one line for their authors if that fails."""
+
+import difflib
+from collections.abc import Collection
+from importlib.metadata import EntryPoint
+from pathlib import PurePath
+from types import ModuleType
+from typing import Any, Final
+
+from contracts.defects import place_within
+from contracts.texts import join_alternatives, shorten
+
+REMEDY: Final = "mend or remove the package"
+SHOWN: Final = (ImportError, AttributeError, NameError, SyntaxError, TypeError)
+"""Errors whose messages name parts of code alone; of others the type and the place are shown."""
+MESSAGE_CHARACTERS: Final = 200
+
+
+class PackageFault(ValueError):
+    """A part of a package cannot be used; the message names the package, file and line, then the remedy."""
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return the name and the version of the package of an entry point, for messages."""
+    if entry.dist is None:
+        return "an installed package"
+    return f"the package {entry.dist.name} {entry.dist.version}"
+
+
+def load_entry(what: str, entry: EntryPoint) -> Any:
+    """Return what an entry point names; `what` says what that is. Raises `PackageFault`."""
+    try:
+        return entry.load()
+    except Exception as error:  # noqa: BLE001  the code of a package may raise anything
+        problem = fault(error, entry.module)
+        raise PackageFault(f"{what} of {package_of(entry)} cannot be loaded: {problem}; {REMEDY}") from None
+
+
+def load_class(what: str, implementation: str, methods: Collection[str]) -> type[Any]:
+    """Return the class `module:Class` of a package, which has these methods and none that is abstract.
+
+    Raises `PackageFault`. It uses `__import__`, which the sandbox of workflow code controls.
+    """
+    name, _, class_name = implementation.partition(":")
+    try:
+        module = __import__(name, fromlist=[class_name])
+    except Exception as error:  # noqa: BLE001  the code of a package may raise anything
+        raise PackageFault(f"{what} cannot be loaded: {fault(error, name)}; {REMEDY}") from None
+    found = getattr(module, class_name, None)
+    if not isinstance(found, type):
+        classes = {one: value for one, value in vars(module).items() if isinstance(value, type)}
+        near = [f"{one} at line {_line_of(classes[one])}" for one in difflib.get_close_matches(class_name, classes, 1)]
+        nearest = f" (nearest: {near[0]})" if near else ""
+        problem = f"{_file_of(module)} has no class {class_name}{nearest}"
+        raise PackageFault(f"{what} cannot be loaded: {problem}; correct `implementation`, or remove the package")
+    absent = {method for method in methods if not callable(getattr(found, method, None))}
+    if missing := sorted(absent | set(getattr(found, "__abstractmethods__", ()))):
+        place = f"{_file_of(module)}:{_line_of(found)}"
+        problem = f"{class_name} at {place} has no method {join_alternatives(missing)}"
+        raise PackageFault(f"{what} cannot be used: {problem}; {REMEDY}")
+    return found
+
+
+def fault(error: BaseException, module: str) -> str:
+    """Return an error of a package in one line: type, the innermost line of the package, and what is missing."""
+    place = place_within(error, module.partition(".")[0])
+    message = str(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        place = f"{'/'.join(PurePath(error.filename).parts[-2:])}:{error.lineno}"
+        message = error.msg
+    problem = f"{type(error).__name__} at {place}" if place else type(error).__name__
+    lines = message.splitlines()
+    if isinstance(error, SHOWN) and lines:
+        problem += f": {shorten(lines[0], MESSAGE_CHARACTERS)}"
+    return problem
+
+
+def _file_of(module: ModuleType) -> str:
+    """Return the file of a module below its top package."""
+    depth = module.__name__.count(".") + 1
+    return "/".join(PurePath(module.__file__ or module.__name__).parts[-depth:])
+
+
+def _line_of(kind: type[Any]) -> int:
+    """Return the first line of a class, or before Python 3.13 that of its first method; 1 if neither is known."""
+    codes = [getattr(value, "__code__", None) for value in vars(kind).values()]
+    lines = [code.co_firstlineno for code in codes if code is not None]
+    return int(getattr(kind, "__firstlineno__", min(lines, default=1)))
