@@ -438,7 +438,8 @@ async def changed_state(
     before: dict[str, Any] = {}
     if change.base:
         try:
-            stored = json.loads(await sessions.load(research_id) or "{}")
+            # A run that keeps to the version of its code changes what that version has written.
+            stored = json.loads(await sessions.load(research_id, as_written=True) or "{}")
         except ContentCorrupt:
             raise other_session from None
         result = stored.get("result")

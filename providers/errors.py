@@ -6,8 +6,9 @@ ProviderError
 │   ├── Unavailable           5xx, overloaded, connection reset, timeout
 │   │   ├── ProcessStalled    a child process got no processor time: a paused or overloaded machine
 │   │   └── StoreUnavailable  our own store does not answer: documents, sessions
-│   │       └── SharedStateUnavailable  the store that workers share
-│   │           └── KeyMissing          what is stored is encrypted with a key that this process lacks
+│   │       ├── SharedStateUnavailable  the store that workers share
+│   │       │   └── KeyMissing          what is stored is encrypted with a key that this process lacks
+│   │       └── NewerSchema             what is stored was written by a newer version of the product
 │   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
 │   └── StorageFull           no space left in the data folder
 ├── Rejected                  a retry cannot help
@@ -82,6 +83,16 @@ class KeyMissing(SharedStateUnavailable):
         remedy = "name its file in [encryption.keys], or add it to RESEARCH_ENCRYPTION_KEYS, and start again"
         super().__init__(f"the encryption key {key_id} is missing", remedy=remedy)
         self.key_id = key_id
+
+
+class NewerSchema(StoreUnavailable):
+    """What is stored was written by a newer version of the product; nothing is lost, and work waits for that version.
+
+    The message is the problem, without the remedy.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"{problem}: start the newer version that wrote it again")
 
 
 class CallInFlight(Retryable):

@@ -295,8 +295,8 @@ class SessionStore(Protocol):
     async def save(self, research_id: str, state_json: str, *, closed: bool) -> None:
         """Write a checkpoint, atomically."""
 
-    async def load(self, research_id: str) -> str | None:
-        """Return the newest checkpoint as JSON of `ResearchState`, or None."""
+    async def load(self, research_id: str, *, as_written: bool = False) -> str | None:
+        """Return the newest checkpoint as JSON of `ResearchState`, or None; `as_written`, of whatever schema it is."""
 
     async def list(self) -> list[StoredSession]:
         """Return all sessions, newest first."""

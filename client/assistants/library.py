@@ -17,7 +17,7 @@ from contracts.names import CORPUS_PROVIDER, CORPUS_SCHEME
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import SourceStatus
-from providers.errors import ContentCorrupt, ContentMissing, ProviderError
+from providers.errors import ContentCorrupt, ContentMissing, KeyMissing, NewerSchema, ProviderError
 from providers.storage.sessions import SAFE_ID
 from providers.text import question_stems, stems
 
@@ -144,7 +144,7 @@ class DocumentLibrary:
         """Index the report of a run and the pages that it has read; a text that is gone is omitted."""
         try:
             state = await _state(context, research_id)
-        except (ContentCorrupt, CommandError) as error:  # damaged, of another version, or just removed
+        except (ContentCorrupt, NewerSchema, KeyMissing, CommandError) as error:  # or just removed
             logger.warning("assistants.run_unusable", research_id=research_id, reason=str(error))
             return
         report = state.work.result.report if state.work.result else ""

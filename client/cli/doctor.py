@@ -58,6 +58,8 @@ from contracts.texts import plural
 from contracts.vocabulary import RunStatus, Tier
 from providers.errors import (
     ContentCorrupt,
+    KeyMissing,
+    NewerSchema,
     NotConfigured,
     ProviderError,
     Retryable,
@@ -391,7 +393,7 @@ async def _check_defects(context: CommandContext) -> Check:
     lines: list[str] = []
     authors: set[str] = set()
     for session in failed:
-        with suppress(ContentCorrupt):  # listed as unreadable by `research list`
+        with suppress(ContentCorrupt, NewerSchema, KeyMissing):  # listed as unreadable by `research list`
             state = ResearchState.model_validate_json(await sessions.load(session.research_id) or "{}")
             for defect in state.work.defects:
                 author = _author_of(defect)

@@ -23,7 +23,7 @@ from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome
-from providers.errors import ContentCorrupt
+from providers.errors import ContentCorrupt, KeyMissing, NewerSchema
 from providers.storage.sessions import SAFE_ID
 
 WEB: Final = "the web"
@@ -197,7 +197,7 @@ class PageDesk:
             return self._facts[known]
         try:
             text = await self.stores.sessions.load(row.research_id)
-        except ContentCorrupt:
+        except (ContentCorrupt, NewerSchema, KeyMissing):
             return Facts()
         facts = Facts() if text is None else _StoredRun.model_validate_json(text).facts()
         if row.status in ENDED:

@@ -21,6 +21,7 @@ from contracts.tool_turns import THINKING, ToolTurnInput, TurnAnswer, offered_to
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, safe_name
+from providers.schemas import ANSWER, StoredSchema
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000  # three times the longest output cap of a role; repaired in at most two seconds
@@ -276,15 +277,20 @@ def request_fingerprint(task: EngineTask) -> str:
 def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
     """Write an answer for the journal, even an unusable one: it was paid for, and another request would pay again."""
     if isinstance(answer, EngineAnswer):
-        return json.dumps(to_jsonable_python(answer), sort_keys=True)
-    problem = {"unusable": type(answer).__name__, "problem": str(answer)}
-    return json.dumps({"model": answer.model, "usage": to_jsonable_python(answer.usage), **problem}, sort_keys=True)
+        entry = to_jsonable_python(answer)
+    else:
+        problem = {"unusable": type(answer).__name__, "problem": str(answer)}
+        entry = {"model": answer.model, "usage": to_jsonable_python(answer.usage), **problem}
+    return ANSWER.write(json.dumps(entry, sort_keys=True))
 
 
-def answer_from_json(text: str, role: Role) -> EngineAnswer:
-    """Read a journal entry. Raises the stored `AnswerUnusable`, or `ContentCorrupt` if it does not fit the role."""
+def answer_from_json(text: str, role: Role, schema: StoredSchema[dict[str, Any]] = ANSWER) -> EngineAnswer:
+    """Read a journal entry.
+
+    Raises the stored `AnswerUnusable`, `NewerSchema`, or `ContentCorrupt` if it does not fit the role.
+    """
     try:
-        entry = json.loads(text)
+        entry = json.loads(schema.read(text))
         if "unusable" not in entry:
             content = role.answer.model_validate(entry["content"])
             return TypeAdapter(EngineAnswer).validate_python({**entry, "content": content})

@@ -2,16 +2,18 @@
 
 import asyncio
 import hashlib
+import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import structlog
 
-from providers.errors import SharedStateUnavailable, StorageFull
+from providers.errors import ContentCorrupt, NewerSchema, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
+from providers.schemas import CACHED, UNNUMBERED, StoredSchema
 from providers.shared.shared_value import quote_part, running
 
 T = TypeVar("T")
@@ -21,6 +23,7 @@ LEASE_SECONDS: Final = 10.0  # time after which the lease of a killed worker exp
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS = 0.02
 LAST_POLL_SECONDS = 0.25
+MAX_NUMBER_DIGITS: Final = 6
 MAX_VALUE_BYTES: Final = 1_000_000  # larger values are not stored: the shared store is for small ones
 
 log = structlog.get_logger()
@@ -66,9 +69,15 @@ class Cache:
     """
 
     def __init__(
-        self, store: SharedStore, *, lease_seconds: float = LEASE_SECONDS, renew_seconds: float = RENEW_SECONDS
+        self,
+        store: SharedStore,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        renew_seconds: float = RENEW_SECONDS,
+        schema: StoredSchema[Any] = CACHED,
     ) -> None:
         self._store = store
+        self._schema = schema
         self._lease_seconds = lease_seconds
         self._renew_seconds = renew_seconds
 
@@ -86,9 +95,11 @@ class Cache:
         while True:
             stored = await self._get(key)
             if stored is None or not stored.startswith(LEASE):
-                with suppress(ValueError):  # an invalid value is a miss
+                # An invalid value is a miss, and so is one of another version, which nobody has to wait for.
+                with suppress(ValueError, ContentCorrupt, NewerSchema):
                     if stored is not None:
-                        return Cached(await codec.decode(stored.decode("utf-8", "surrogatepass")), hit=True)
+                        text = self._read(stored.decode("utf-8", "surrogatepass"))
+                        return Cached(await codec.decode(text), hit=True)
                 if await self._swap(key, stored, lease, self._lease_seconds):
                     return await self._make(kind, key, lease, make, codec)
             await asyncio.sleep(pause)
@@ -108,12 +119,25 @@ class Cache:
         try:
             async with running(renew()):
                 value = await make()
-                data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
+                text = f"{self._schema.number}\n{await codec.encode(value)}"
+                data = text.encode("utf-8", "surrogatepass")
                 is_stored = len(data) <= MAX_VALUE_BYTES and await self._swap(key, lease, data, kind.fresh_seconds)
         finally:
             if not is_stored:
                 await self._swap(key, lease, None)
         return Cached(value, hit=False)
+
+    def _read(self, text: str) -> str:
+        """Return the JSON of a stored value in the form of today: the first line is its number, if it has one.
+
+        Raises as `StoredSchema.current`, and ValueError for what is no JSON.
+        """
+        first, _, value = text.partition("\n")
+        if not first.isdecimal():
+            first, value = str(UNNUMBERED), text
+        if first == str(self._schema.number):
+            return value
+        return json.dumps(self._schema.current(json.loads(value), int(first[:MAX_NUMBER_DIGITS])), ensure_ascii=False)
 
     async def _get(self, key: str) -> bytes | None:
         with _outage_logged():

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from contracts.state import SCHEMA_VERSION
 from contracts.texts import DOCUMENT_HASH, RESEARCH_ID
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
+from providers.schemas import SESSION, StoredSchema
 from providers.storage.stored_records import SUFFIX, FirstLines, Records
 
 T = TypeVar("T")
@@ -28,8 +28,9 @@ UNREADABLE = "unreadable"  # status, in a list, of a session that cannot be used
 class RecordSessionStore:
     """Sessions as records. Methods raise `InvalidCall` for an id that is not a plain name, and as `Records` does."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, schema: StoredSchema[dict[str, Any]] = SESSION) -> None:
         self._records = records
+        self._schema = schema
 
     async def save(self, research_id: str, state_json: str, *, closed: bool) -> None:
         """Write a checkpoint, atomically. Raises `StorageFull`, ValueError if the state is not a JSON object."""
@@ -37,13 +38,17 @@ class RecordSessionStore:
         document = _document(research_id, state_json, closed=closed)
         await _in_thread(lambda: self._records.write(research_id, document))
 
-    async def load(self, research_id: str) -> str | None:
-        """Return the newest checkpoint as JSON of `ResearchState`, or None. Raises `ContentCorrupt`."""
+    async def load(self, research_id: str, *, as_written: bool = False) -> str | None:
+        """Return the newest checkpoint as JSON of `ResearchState`, or None.
+
+        That of the version before comes in the form of today, unless it is asked for `as_written`, as it may be by a
+        run that keeps to another version of the workflow code. Raises `ContentCorrupt`, `NewerSchema`.
+        """
         _check(research_id)
         data = await _in_thread(lambda: self._records.read(research_id))
         if data is None:
             return None
-        return _state(research_id, data)
+        return _state(research_id, data, None if as_written else self._schema)
 
     async def list(self) -> list[StoredSession]:
         """Return all sessions, newest first; a damaged one has the status `unreadable`."""
@@ -119,8 +124,8 @@ def _second_line(lines: bytes) -> frozenset[str] | None:
         return None
 
 
-def _state(research_id: str, data: bytes) -> str:
-    """Return the state of a stored document. Raises `ContentCorrupt`."""
+def _state(research_id: str, data: bytes, schema: StoredSchema[dict[str, Any]] | None) -> str:
+    """Return the state of a stored document in the form of a schema; None: as it is. Raises as `StoredSchema`."""
     name = research_id + SUFFIX
     try:
         document = json.loads(data.decode("utf-8"))
@@ -134,8 +139,8 @@ def _state(research_id: str, data: bytes) -> str:
         version = None
     if not is_own:
         raise ContentCorrupt(f"the session file {name} is damaged")
-    if version != SCHEMA_VERSION:
-        raise ContentCorrupt(f"the session file {name} is of version {version}, which this one cannot read")
+    if schema is not None:
+        state = schema.current(state, version, name)
     return json.dumps(state, ensure_ascii=False)
 
 

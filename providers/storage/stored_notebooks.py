@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from cachetools import LRUCache
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from contracts import roles
 from contracts.addresses import canonical_url
@@ -35,6 +35,7 @@ from contracts.summaries import SummarizeInput
 from contracts.vocabulary import Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
+from providers.schemas import NOTEBOOK, StoredSchema
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=roles.RoleInput)
@@ -49,16 +50,20 @@ REMEDY: Final = "what the run has read or found out before cannot be used any mo
 
 
 class Notebooks:
-    """Entries of runs in a content store. Reading raises `ContentMissing`, `ContentCorrupt`, `StoreUnavailable`."""
+    """Entries of runs in a content store.
 
-    def __init__(self, content: ContentStore) -> None:
+    Reading raises `ContentMissing`, `ContentCorrupt`, `NewerSchema`, `StoreUnavailable`.
+    """
+
+    def __init__(self, content: ContentStore, schema: StoredSchema[dict[str, Any]] = NOTEBOOK) -> None:
         self._content = content
+        self._schema = schema
         self._entries: LRUCache[tuple[str, type[BaseModel]], Any] = LRUCache(CACHED_ENTRIES)
         self._loading = asyncio.Semaphore(READS_AT_ONCE)
 
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; return its hash. Raises `StorageFull`, `StoreUnavailable`."""
-        text = entry.model_dump_json(exclude_defaults=True, context=AS_DATA)
+        text = self._schema.write(entry.model_dump_json(exclude_defaults=True, context=AS_DATA))
         entry_hash = (await self._content.put_text(text, ENTRY_TYPE)).hash
         self._entries[entry_hash, type(entry)] = entry
         return entry_hash
@@ -72,11 +77,15 @@ class Notebooks:
         try:
             async with self._loading:
                 text = await self._content.get_text(DocumentRef(hash=entry))
-            parsed = self._entries[entry, kind] = kind.model_validate_json(text)
-        except (ValidationError, ContentCorrupt):
+        except ContentCorrupt:
             raise ContentCorrupt(f"{problem} damaged: {REMEDY}") from None
         except ContentMissing:
             raise ContentMissing(f"{problem} gone: {REMEDY}") from None
+        try:
+            parsed = kind.model_validate_json(self._schema.read(text, entry[:SHOWN_DIGITS]))
+        except ValueError:  # also pydantic's ValidationError
+            raise ContentCorrupt(f"{problem} damaged: {REMEDY}") from None
+        self._entries[entry, kind] = parsed
         return parsed
 
     async def read_all(self, entries: Iterable[str], kind: type[E]) -> list[E]:

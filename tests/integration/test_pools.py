@@ -5,6 +5,7 @@ import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,10 +17,13 @@ from temporalio.worker import Replayer, Worker
 from client.cli.run import Leaving
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
+from contracts.packages import PackageFault
 from tests.architecture.repository import ROOT
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import HELD_SECONDS, Calls, HeldUp, SlowStart, UnderWay
 from tests.integration.runs import BUILD_ID
+from tests.toy import declared
+from tests.toy.roles import TOY
 from tests.toy.timed import Timed
 from workers.pools import (
     DEADLOCK_SECONDS,
@@ -34,6 +38,7 @@ from workers.pools import (
 from workers.process import serve_health
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
+from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.integration
 
@@ -92,6 +97,15 @@ async def test_the_deadlock_timeout_is_still_where_it_was(client: Client) -> Non
     worker = build_worker("workflows", client, PoolContents(workflows=[HeldUp]))
     assert worker._workflow_worker is not None
     assert worker._workflow_worker._deadlock_timeout_seconds == DEADLOCK_SECONDS
+
+
+async def test_a_worker_names_the_package_that_workflow_code_cannot_load(client: Client) -> None:
+    """One line in place of the SDK's traceback, which ends with the name of a workflow."""
+    misspelt = replace(TOY, implementation="tests.toy.strategy:ToyStrategi")
+    with declared(misspelt), pytest.raises(PackageFault) as refused:
+        build_worker("workflows", client, PoolContents(workflows=WORKFLOWS))
+    line = "the strategy toy cannot be loaded: tests/toy/strategy.py has no class ToyStrategi (nearest: ToyStrategy at"
+    assert str(refused.value).startswith(line)
 
 
 async def test_runs_under_way_are_served_before_starts(client: Client) -> None:

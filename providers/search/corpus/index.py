@@ -21,14 +21,16 @@ from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.resolved import NO_DOCUMENT, CorpusOverview, CorpusSnapshot, SkippedFile
 from contracts.sentences import AS_DATA, from_data, to_data
-from providers.errors import CorpusUnknown, StorageFull, Unavailable
+from providers.errors import CorpusUnknown, NewerSchema, StorageFull, Unavailable
 from providers.extractive.blocks import is_index
 from providers.reading.canonical_text import READERS, DocumentFacts, Extraction
+from providers.schemas import INDEX, StoredSchema
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key
 from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = f"15.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
+FORMAT: Final = f"{INDEX.number}.{READERS}"
+"""Number of the schema, and of the readers of documents: an older index is brought to it or made again."""
 BUSY_SECONDS: Final = 30.0
 MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
@@ -100,6 +102,30 @@ class Chunk(NamedTuple):
     stop: int
 
 
+class IndexOutdated(CorpusUnknown):
+    """The index is of the version before: the writer brings it to the form of today, without reading a file."""
+
+
+def require_format(identity: str, schema: StoredSchema[sqlite3.Connection], name: str) -> None:
+    """Check the identity of an index called `name`, which begins with its format.
+
+    Raises `NewerSchema`, `IndexOutdated`, and `CorpusUnknown` for any other format: the index has to be made again.
+    """
+    stored = identity.partition(" ")[0]
+    number, _, readers = stored.partition(".")
+    if stored == f"{schema.number}.{READERS}":
+        return
+    if number.isdecimal() and readers.isdecimal():
+        if (int(number), int(readers)) > (schema.number, int(READERS)):
+            raise NewerSchema(
+                f"{schema.what} {name} has the format {stored}, and this version of the product reads "
+                f"{schema.number}.{READERS} (to go back for good, remove the corpus and add its folder again)"
+            )
+        if int(number) == schema.number - 1 and readers == READERS and schema.from_before is not None:
+            raise IndexOutdated("the version before has indexed the corpus: index it again")
+    raise CorpusUnknown("another version has indexed the corpus: index it again")
+
+
 @contextmanager
 def translated_errors() -> Iterator[None]:
     """Raise `IndexDamaged`, `StorageFull` or `Unavailable` instead of SQLite's errors."""
@@ -130,8 +156,11 @@ def check_tables(database: sqlite3.Connection, tables: Sequence[str] = COLUMNS) 
 
 
 @contextmanager
-def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index as of now. Raises `CorpusUnknown` without one of this format, `IndexDamaged`, `Unavailable`."""
+def open_index(path: Path, schema: StoredSchema[sqlite3.Connection] = INDEX) -> Iterator["IndexReader"]:
+    """Open an index as of now.
+
+    Raises `CorpusUnknown` without one of this format, `IndexDamaged`, `NewerSchema`, `Unavailable`.
+    """
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     with translated_errors():
@@ -140,8 +169,7 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
             database.execute("BEGIN")  # all reads see one snapshot
             check_tables(database, COLUMNS[:1])
             reader = IndexReader(database)
-            if reader.value("identity").partition(" ")[0] != FORMAT:
-                raise CorpusUnknown("another version has indexed the corpus: index it again")
+            require_format(reader.value("identity"), schema, path.name)
             check_tables(database)
             yield reader
         finally:
@@ -266,16 +294,36 @@ class IndexReader:
 class IndexWriter(IndexReader):
     """Writes an index, under the lock of the corpus."""
 
-    def __init__(self, path: Path, identity: str) -> None:
-        """Open or create the index of a folder and language, its `identity`. Raises `IndexDamaged` for another."""
+    def __init__(self, path: Path, identity: str, schema: StoredSchema[sqlite3.Connection] = INDEX) -> None:
+        """Open or create the index of a folder and language, its `identity`; one of the version before is brought up.
+
+        Raises `IndexDamaged` for another one, `NewerSchema` for one of a newer version.
+        """
+        form = f"{schema.number}.{READERS}"
         with translated_errors():
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
+            stored = self._stored_identity()
+            try:
+                if stored:
+                    require_format(stored, schema, path.name)
+            except IndexOutdated:
+                with self._database:  # one transaction
+                    self._database.execute("BEGIN IMMEDIATE")
+                    schema.current(self._database, schema.number - 1)
+                    stored = f"{form} {stored.partition(' ')[2]}"
+                    self._database.execute("UPDATE meta SET value = ? WHERE key = 'identity'", (stored,))
+            except CorpusUnknown:
+                raise IndexDamaged from None
             self._database.executescript(SCHEMA)
             check_tables(self._database)
-            stored_identity = self.value("identity")
-            if stored_identity and stored_identity != f"{FORMAT} {identity}":
+            if stored and stored != f"{form} {identity}":
                 raise IndexDamaged
-            self.set_values(identity=f"{FORMAT} {identity}")
+            self.set_values(identity=f"{form} {identity}")
+
+    def _stored_identity(self) -> str:
+        """Return the identity of an index; empty for a new file."""
+        tables = self._database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()
+        return self.value("identity") if tables[0] else ""
 
     def close(self) -> None:
         """Close the file."""

@@ -38,6 +38,7 @@ from providers.errors import (
 from providers.interfaces import ExtractedDocument, Progress
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable, extract_in_child
+from providers.schemas import INDEX
 from providers.search.corpus.folders import (
     NAME,
     CorpusDefinition,
@@ -57,9 +58,11 @@ from providers.search.corpus.index import (
     FORMAT,
     IndexDamaged,
     IndexedFile,
+    IndexOutdated,
     IndexReader,
     IndexWriter,
     open_index,
+    require_format,
     translated_errors,
 )
 from providers.search.corpus.overview import overview_of
@@ -167,6 +170,9 @@ class CorpusLibrary:
         index = await self._index(name)
         try:
             return await asyncio.to_thread(search_index, index, name, request)
+        except IndexOutdated:
+            await self.refresh(name)
+            return await asyncio.to_thread(search_index, await self._index(name), name, request)
         except (CorpusUnknown, IndexDamaged):
             return await asyncio.to_thread(search_index, await self._replaced(name, index), name, request)
 
@@ -356,8 +362,11 @@ class PublishedLibrary(CorpusLibrary):
     async def _index(self, name: str) -> Path:
         """Return the published index, fetching it if needed. Raises `CorpusUnknown`, `ContentMissing`."""
         state = await self._get(name)
-        if state.format != FORMAT:
-            raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
+        try:
+            require_format(state.format, INDEX, name)
+        except CorpusUnknown:
+            message = "the corpus was published by another version: index it again where its folder is"
+            raise CorpusUnknown(message) from None
         path = self._cache / name / f"{state.index.hash.rpartition(':')[2]}.sqlite3"
         async with file_lock(path.with_name("index.lock")):
             if not path.exists():

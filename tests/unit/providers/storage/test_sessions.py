@@ -13,7 +13,7 @@ from contracts.addresses import digest
 from contracts.evidence import DocumentRef
 from contracts.state import SCHEMA_VERSION, ResearchState, WorkState
 from contracts.vocabulary import RunStatus
-from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, StorageFull, Unavailable
+from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, NewerSchema, StorageFull, Unavailable
 from providers.storage import content
 from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, UNREADABLE, RecordSessionStore
@@ -85,9 +85,10 @@ async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, dat
 
 @pytest.mark.parametrize("version", [1, 2, SCHEMA_VERSION + 1, None])
 async def test_a_state_of_another_version_is_refused(opened: Opened, version: int | None) -> None:
-    """The error names the version; nothing is half understood."""
+    """The error names file and schema, and one of a newer version is an outage, not damage; nothing is half understood."""
     await opened().save("r-1", json.dumps({"schema_version": version}), closed=False)
-    with pytest.raises(ContentCorrupt, match=rf"r-1\.json is of version {version}"):
+    kind = NewerSchema if version and version > SCHEMA_VERSION else ContentCorrupt
+    with pytest.raises(kind, match=rf"the session r-1\.json has the schema {version}, and this version of the product"):
         await opened().load("r-1")
 
 
