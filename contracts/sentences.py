@@ -289,6 +289,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "provider_silent": "{host} gave no answer in {seconds} s: check the network",
     "provider_untrusted": "{host} has no certificate that is trusted, or does not speak TLS at port {port}",
     "provider_unreachable": "{host} is not reachable at port {port} ({reason}): check the network",
+    "provider_not_started": "{host} is not reachable at port {port} ({reason}): start its server, or check the port",
     "provider_model_missing": "needs a model endpoint that searches the web: set {key} and {model}, without {address}",
     "provider_not_needed": "not needed: {name} searches the web",
     "listed": "{first}, {rest}",

@@ -39,9 +39,18 @@ def is_confidential(address: str) -> bool:
     """Return whether the connection to an address is confidential: TLS, or this machine itself."""
     try:
         parts = urlsplit(address)
-        host = (parts.hostname or "").removesuffix(".")
-        is_local_name = f".{host}".endswith(".localhost")
-        return parts.scheme == "https" or is_local_name or ipaddress.ip_address(host).is_loopback
+        return parts.scheme == "https" or is_this_machine(parts.hostname or "")
+    except ValueError:
+        return False
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a host is this machine by its name or address."""
+    name = host.removesuffix(".")
+    if f".{name}".endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
 

@@ -70,6 +70,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import ending, malformed, probe, probe_address
 from providers.search.declarations import packages_of_providers, search_declaration
+from providers.service_calls import is_confidential
 from workers.composition import open_search_providers, open_servers, open_webhook
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import TRACING_HEADER, Settings
@@ -303,7 +304,8 @@ async def _check_tracing(settings: Settings, endpoint: str) -> Check:
     if problem:
         remedy = f"check tracing.endpoint, {TRACING_HEADER} and the network; runs go on without traces"
         return Check("tracing", "warn", f"to {host_of(endpoint)}: {problem}", remedy)
-    return Check("tracing", "ok", f"the collector at {host_of(endpoint)} answers")
+    clear = "" if is_confidential(endpoint) else "; not encrypted: it gets ids, models and hosts of runs, no texts"
+    return Check("tracing", "ok", f"the collector at {host_of(endpoint)} answers{clear}")
 
 
 async def _check_servers(context: CommandContext) -> list[Check]:

@@ -34,7 +34,7 @@ from providers.models.endpoints import split_name
 from providers.search.availability import probe_address
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import ENDPOINT_VARIABLES, Settings
-from workers.settings.models import PUBLIC_HOST
+from workers.settings.models import PUBLIC_HOST, host_of
 from workers.temporal import namespace_of
 from workers.tenants import tenant_here
 
@@ -50,6 +50,10 @@ EFFECTIVE: Final = frozenset(
 """Fields of a resolution that depend on the configuration."""
 NOT_STARTED: Final = "not-started"
 PROBE_SECONDS: Final = 2.5
+WINDOW_SECONDS: Final = 4.0
+"""Longest wait for the windows of models, which are only worth a warning."""
+PATIENCE_SECONDS: Final = 1.0
+"""Time after which a person is told what is waited for."""
 IDENTITY: Final = re.compile(r"\w+-(?P<pid>\d+)@(?P<host>[^/]*)/.*")
 RUN_MARK: Final = "+run"
 """Suffix of the mark of workers that live only as long as one `research run`."""
@@ -377,7 +381,17 @@ async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> li
         details = "; ".join(filter(None, problems))
         message = f"no model endpoint answers: {details}; start it, check --model-url or {settings.address_variable}, "
         raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)
-    return await _reduced_windows(resolved, settings)
+    asking = asyncio.create_task(_reduced_windows(resolved, settings))
+    answered, _ = await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+    if not answered:
+        print_progress(f"waiting for the model endpoint, at most {WINDOW_SECONDS:.0f} s")
+        answered, _ = await asyncio.wait({asking}, timeout=WINDOW_SECONDS - PATIENCE_SECONDS)
+    if answered:
+        return asking.result()
+    asking.cancel()
+    await asyncio.wait({asking})
+    hosts = ", ".join(map(host_of, addresses))
+    return [f"{hosts} took the connection and said nothing in {WINDOW_SECONDS:.0f} s: see the log of that server"]
 
 
 async def _reduced_windows(resolved: ResolvedResearch, settings: Settings) -> list[str]:

@@ -29,6 +29,7 @@ from client.view.words import local_time, pasteable, printable
 from contracts.messages import QueueTurn
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
+from providers.storage.sessions import UNREADABLE
 from workers.own_process import user_umask
 
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
@@ -258,6 +259,8 @@ async def list_runs(
         return
     if not listed.rows:
         print_hint("no run matches" if listed.total else 'there is no run yet: research run "…" --corpus ./folder')
+    if unreadable := [row.research_id for row in listed.rows if row.status == UNREADABLE]:
+        print_hint(f"unreadable: `research status {unreadable[0]}` says why, and what to do")
     statuses = [row.status.replace("_", " ") for row in listed.rows]
     width = max((len(row.research_id) for row in listed.rows), default=0)
     status_width = max(map(len, statuses), default=0)

@@ -16,6 +16,7 @@ from contracts.sentences import Message
 from providers.certificates import trusted_certificates
 from providers.interfaces import SearchProvider
 from providers.search.declarations import BY_MODEL, SearchDeclaration, declared_names, search_declaration
+from providers.service_calls import is_this_machine
 
 PROBE_SECONDS: Final = 3.0
 MODEL_MISSING: Final = Message(
@@ -215,6 +216,8 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
         reason = "unknown host"
         if error.errno and error.errno > 0:
             reason = os.strerror(error.errno).lower()
-        return Message("provider_unreachable", host=host or "", port=str(port), reason=reason)
+        # This machine is there: its own network needs no check.
+        sentence = "provider_not_started" if is_this_machine(host or "") else "provider_unreachable"
+        return Message(sentence, host=host or "", port=str(port), reason=reason)
     writer.transport.abort()
     return None

@@ -280,7 +280,9 @@ class NotifySettings(ConfigSection):
         try:
             address = check_url(self.url, hosts)
         except SourceUnreadable as problem:
-            raise ValueError(f"url: {problem}; a private host needs its `host:port` in allow_hosts") from None
+            raise ValueError(
+                f"url: {problem}; a private host or another port needs `host:port` in notify.allow_hosts"
+            ) from None
         place = (canonical_host(address.raw_host.decode("ascii")), address.port or DEFAULT_PORTS[address.scheme])
         if address.scheme != "https" and place not in hosts:
             raise ValueError("url: must begin with https://, or have its `host:port` in allow_hosts")

@@ -87,7 +87,7 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> "h
         raise refused("url", "the address can be read in two ways")
     if (host, port) not in allow_hosts:
         if port != DEFAULT_PORTS[scheme]:
-            raise refused("port", "only the standard ports of http and https are asked")
+            raise refused("port", "only the standard ports of http and https are asked, unless allow_hosts names it")
         _check_host(host)
     return url.copy_with(host=host, fragment=None)
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
+from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again, settings_schema
 from contracts.ceilings import Ceilings
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.strategies import declaration
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
 MODELS = ResearchConfiguration(
@@ -168,3 +169,19 @@ def test_a_number_beyond_all_sense_is_refused_by_name(name: str, value: str) -> 
     assert len(refused.value.lines) == 1
     assert refused.value.lines[0].startswith(f"limits.{name}: ")
     assert len(refused.value.lines[0]) < 100
+
+
+def test_a_form_with_all_defaults_of_the_schema_is_not_refused() -> None:
+    """Each default is within the ceiling of the tenant, and the greatest value is that of the ceiling."""
+    ceiling = {"max_cost_usd": 0.5, "max_tokens": 9_000, "depth": "light", "models": ["big"], "deadline_seconds": 60}
+    configuration = allowing(tenants={"lab": {"max_cost_usd": 0.2}}, **ceiling)
+    for name, cost in (("default", 0.5), ("lab", 0.2)):
+        schema = settings_schema(declaration("reflective"), configuration, name)["properties"]
+        assert schema["limits"]["properties"]["max_cost_usd"]["maximum"] == cost
+        assert schema["depth"]["enum"] == ["auto", "light"]
+        limits = {key: part["default"] for key, part in schema["limits"]["properties"].items() if "default" in part}
+        models = {key: part["default"] for key, part in schema["models"]["properties"].items() if "default" in part}
+        named = {"strategy": "reflective", "depth": schema["depth"]["default"], "limits": limits, "models": models}
+        assert resolved(configuration, tenant=name, **named).limits.max_cost_usd == cost
+    alone = settings_schema(declaration("reflective"), allowing(engines=["extractive"]))["properties"]
+    assert alone["verify"]["default"] == "light"

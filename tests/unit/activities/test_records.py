@@ -197,6 +197,21 @@ async def test_documents_belong_to_the_tenant_of_the_run(records: Records) -> No
     assert (await records.failure("read_document", piece(stored))).type == failures.CONTENT_MISSING
 
 
+async def test_documents_are_read_by_the_tenant_that_is_proven(records: Records) -> None:
+    """A tenant in the argument counts for nothing where proofs are needed, and neither does a proof for another run."""
+    await records.keep()
+    keys = {"acme": b"a-key-of-sixteen-bytes", "other": b"another-of-sixteen-bytes"}
+    records.world.configuration = ResearchConfiguration(tenants=TenantRules(needs_proof=True, keys=keys))
+    own = piece("session.json", tenant="other", tenant_proof=proof(keys, "r-1", "acme"))
+    assert json.loads((await records.call("read_document", own)).text)["resolved"]["tenant"] == "acme"
+    forged = [proof(keys, "r-2", "acme"), proof(keys, "r-1", "other"), '{"tenant": "acme"}', ""]
+    for given in forged:
+        refused = await records.failure("read_document", piece("session.json", tenant_proof=given))
+        assert refused.type == failures.CONTENT_MISSING
+    records.world.configuration = ResearchConfiguration(tenants=TenantRules(needs_proof=True, refuses=True, keys=keys))
+    assert (await records.failure("read_document", piece("session.json"))).type == failures.REFUSED
+
+
 async def test_the_canary_stays_with_the_run(records: Records) -> None:
     """Neither the session as a document nor a preview of how the run goes on has the mark that no text may repeat."""
     await records.keep()

@@ -85,6 +85,21 @@ async def test_tools_say_what_costs_money_and_have_schemas(configured: Path) -> 
 
 
 @pytest.mark.usefixtures("no_children")
+async def test_tools_name_the_cap_of_the_ceiling(configured: Path) -> None:
+    """That of the presets is higher; a tenant that nothing proves starts no run, and the line names the variable."""
+    lower = configured.read_text(encoding="utf-8") + "\n[limits.ceiling]\nmax_cost_usd = 0.75\n"
+    configured.write_text(lower, encoding="utf-8")
+    async with assistant(configured) as client:
+        assert "a run ends at 0.75 US dollars at most" in str(client.instructions)
+    configured.write_text(f'tenant = "lab"\n{lower}\n[tenants]\nproof = true\n', encoding="utf-8")
+    async with assistant(configured) as client:
+        refused = await failure(client, "start_research", question="How?", corpus="manual")
+    assert refused.startswith(
+        "runs of the tenant lab cannot be started here, as nothing proves it: set RESEARCH_TENANT_"
+    )
+
+
+@pytest.mark.usefixtures("no_children")
 async def test_bad_input_is_one_line_with_a_remedy(configured: Path) -> None:
     """Empty, huge, foreign and unknown values; nothing of three million characters comes back."""
     async with assistant(configured) as client:

@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from temporalio import client as sdk
 
 from contracts import names
 from contracts.messages import PrepareRequest
 from contracts.tenants import TENANT_HEADER, TenantRules
 from workers.settings.loading import Settings, SettingsError, load_settings
-from workers.tenants import TenantSigner
+from workers.tenants import TenantSigner, tenant_here
 
 KEY = "1f6c0d5c6a0b4f1e"
 
@@ -49,7 +50,8 @@ async def test_each_start_of_a_run_is_signed_for_its_id() -> None:
     preview = PrepareRequest(research_id="r-1", request_json=json.dumps(asked))
     assert tenant(await signed(names.RESEARCH_PREVIEW, preview), "r-1") == "lab"
     assert tenant(await signed(names.RESEARCH_REFRESH, asked | {"continue_from": "r-1"}), "r-1") == "lab"
-    assert await signed(names.RESEARCH_DOCUMENT, asked) == {}
+    assert tenant(await signed(names.RESEARCH_DOCUMENT, {"research_id": "r-1", "name": "draft.md"}), "r-1") == "lab"
+    assert await signed(names.RESEARCH_METADATA, asked) == {}
     assert await signed(names.DEEP_RESEARCH, "hostile") == {}
 
 
@@ -100,3 +102,17 @@ def test_a_proof_is_needed_where_tenants_have_limits_of_their_own() -> None:
     believing: list[dict[str, Any]] = [{}, {"limits": {"ceiling": {"max_cost_usd": 1}}, "budgets": {"usd_per_day": 1}}]
     for values in believing:
         assert not Settings.model_validate(values).tenant_rules().needs_proof
+
+
+def test_a_process_knows_which_tenant_its_runs_will_have() -> None:
+    """By its keys, by the mapping of its namespace, and none where what is not proven is refused."""
+    lab = Settings.model_validate({"tenants": {"proof": True, "unproven": "refuse"}, "tenant": "lab"})
+    assert tenant_here(lab, None, "default") is None
+    proven = lab.with_fields(tenant_keys=SecretStr(f"lab={KEY}"))
+    assert tenant_here(proven, None, "default") == "lab"
+    assert tenant_here(proven, "other", "default") == "lab"
+    every = lab.with_fields(tenant_keys=SecretStr(f"*={KEY}"))
+    assert tenant_here(every, "alice", "default") == "alice"
+    mapped = Settings.model_validate({"tenants": {"namespaces": {"n": "lab"}}})
+    assert (tenant_here(mapped, "x", "n"), tenant_here(mapped, "x", "default")) == ("lab", "default")
+    assert tenant_here(Settings(), "x", "default") == "x"

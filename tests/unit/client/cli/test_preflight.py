@@ -1,6 +1,8 @@
 """Before a run: reachable services, the endpoints of a resumed run, the lines about egress, and the estimate."""
 
 import re
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from tests.fakes.completions_api import CompletionsApi
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
+from workers.settings.sections import TenantsSettings
 
 SILENT = "http://127.0.0.1:1"
 PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
@@ -90,6 +93,47 @@ async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture
     assert any("TAVILY_API_KEY" in line for line in searching.advice)
     assert await Workers(Settings(), Settings()).prepare(works=False, corpus="manual")
     assert capsys.readouterr().err == ""
+
+
+async def test_an_endpoint_that_says_nothing_is_waited_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took the connection, so that the run may begin; a person is told what is waited for, and what to look at."""
+    monkeypatch.setattr("client.cli.preflight.PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr("client.cli.preflight.WINDOW_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings = model_at(f"http://127.0.0.1:{server.getsockname()[1]}")
+        began = time.monotonic()
+        [warning] = await require_endpoint(resolved(settings, corpus="manual"), settings)
+    assert time.monotonic() - began < 3
+    assert warning.endswith("took the connection and said nothing in 0 s: see the log of that server")
+    assert capsys.readouterr().err == "waiting for the model endpoint, at most 0 s\n"
+
+
+async def test_a_dry_run_has_the_tenant_and_the_money_that_workers_would_find(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without workers, too: what is left is named with its return, and reserves nothing; an unproven tenant is refused."""
+    prices = {"m": ModelPrice(input=5.0, output=25.0)}
+    values = {"limits": {"tenants": {"lab": {"max_cost_usd": 1.5}}}, "budgets": {"usd_per_day": 1.0}}
+    settings = Settings.model_validate({**values, "home": home}).with_fields(
+        models=ModelsSettings(default="m", base_url="http://127.0.0.1:1", prices=prices)
+    )
+    dry = RunOptions(dry_run=True)
+    refusal = r"may cost 2\.00 US dollars, and 1\.00 of 1\.00 are left today .* or start it again after 00:00 UTC, in"
+    for _ in range(2):
+        with pytest.raises(CommandError, match=refusal) as refused:
+            await Workers(settings).prepare(dry, corpus="manual", tenant="lab")
+        assert refused.value.code == ExitCode.FAILED
+    extractive = settings.with_fields(models=ModelsSettings())
+    assert not await Workers(extractive).prepare(dry, corpus="manual", tenant="lab")
+    assert "lab" not in capsys.readouterr().out
+    proven = extractive.with_fields(tenant_keys=SecretStr("lab=a-key-of-sixteen-bytes"))
+    assert not await Workers(proven).prepare(dry, corpus="manual")
+    assert "ceiling: tenant lab, 1.50 US dollars" in capsys.readouterr().out
+    refusing = extractive.with_fields(tenants=TenantsSettings(unproven="refuse"))
+    with pytest.raises(CommandError, match="tenant: the start proves none"):
+        await Workers(refusing).prepare(dry, corpus="manual", tenant="lab")
 
 
 async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixture[str]) -> None:

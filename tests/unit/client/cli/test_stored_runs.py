@@ -28,7 +28,10 @@ from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from providers.encryption import Keyring
 from providers.interfaces import StoredSession
+from providers.storage.sessions import SESSIONS
+from providers.storage.stored_records import Records
 from tests.fakes import states
 from tests.unit.client.cli.command_line import put_text, research, save_run
 from workers.settings.loading import Flags
@@ -40,6 +43,16 @@ BEGUN = datetime.now(tz=UTC) - timedelta(seconds=40)
 
 def stored(**changes: Any) -> ResearchState:
     return states.state(clock_started_at=BEGUN.timestamp(), **changes)
+
+
+def test_a_list_says_what_to_do_about_an_unreadable_run(home: Path) -> None:
+    """One line names the command that says why, and that command says it with a remedy."""
+    save_run(home, "good", stored(status=RunStatus.RUNNING), closed=False)
+    assert "unreadable" not in research("list").stderr
+    Records(home, SESSIONS, Keyring({"lost": bytes(32)}, "lost")).write("sealed", b"{}")
+    assert "unreadable: `research status sealed` says why, and what to do" in research("list").stderr
+    shown = research("status", "sealed")
+    assert (shown.exit_code, "the encryption key lost is missing: name its file in" in shown.stderr) == (4, True)
 
 
 def test_the_status_of_a_stored_run(home: Path) -> None:
