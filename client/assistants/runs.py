@@ -124,7 +124,7 @@ async def start_run(
         cap = highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
     await client.start(request, research_id)
     started = _started(resolved, research_id, cap)
-    return started.model_copy(update={"advice": [*notes, *started.advice]})
+    return started.with_fields(advice=[*notes, *started.advice])
 
 
 def require_provable(settings: Settings, tenant: str) -> None:
