@@ -65,6 +65,17 @@ class ClaimPlace(CompactModel):
     """Of a cell: the head of its column."""
 
 
+class Fault(StrEnum):
+    """The reason why passages support a statement in part."""
+
+    MISSING = "missing"
+    """No passage speaks of a part of it."""
+    WEAKER = "weaker"
+    """They say it with less force: another quantifier, less certainty."""
+    CONDITION = "condition"
+    """They attach a condition or an exception to it that it drops."""
+
+
 class AskedClaim(CompactModel):
     """A claim for a checker or a corrector: the plain-text sentence or cell, its place, and the passages it cites.
 
@@ -87,6 +98,8 @@ class AskedClaim(CompactModel):
     reason: Text = ""
     lacking: list[str] = []
     """Of `partial`: its words for which no passage speaks."""
+    fault: Fault | None = None
+    """Of `partial`, if the checker named it."""
     others: list[ShownPassage] = []
     """Further passages: in which a second look found the deciding words; before it, those of the run and of its pages
     that share most with the claim among those it does not cite."""
@@ -130,6 +143,8 @@ class ClaimAnswer(CompactModel):
     """Of quotes that only a section has, in their order."""
     lacking: list[str] = []
     """Of `partial`: the words of the claim for which no passage speaks, as they stand in it."""
+    fault: Fault | None = None
+    """Of `partial`, if the checker named it."""
     is_second: bool = False
     """True if it follows from a second look, which counts before the first."""
 

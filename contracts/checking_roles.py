@@ -10,6 +10,7 @@ from contracts.checking import (
     CheckedSource,
     ClaimAnswer,
     CorrectionAction,
+    Fault,
     Proposal,
     ReviewScores,
     ShownSection,
@@ -111,6 +112,11 @@ class GivenVerdict(Contract):
     )
     lacking: Annotated[list[str], BeforeValidator(_texts)] = Field(
         default=[], description="of `partial`: the words of the statement that no passage supports, copied from it"
+    )
+    fault: LenientText = Field(
+        default="",
+        description="of `partial`: why it is no full support",
+        json_schema_extra={"enum": ["", *(fault.value for fault in Fault)]},
     )
     reason: LenientText = Field(default="", description="why it is not supported, or how it follows; else empty")
     conclusion: Annotated[bool, BeforeValidator(lambda value: value is True)] = Field(

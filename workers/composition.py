@@ -22,7 +22,7 @@ from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.updates import LiveReportActivities
-from activities.roles.prompt_rendering import prompt_of
+from activities.roles.prompt_files import prompt_of
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities

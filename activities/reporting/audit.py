@@ -15,7 +15,8 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from activities.reporting.claims import Claim
-from activities.reporting.inputs import RenderMaterial, ReportInputs, gather_inputs, show_passage
+from activities.reporting.inputs import RenderMaterial, ReportInputs, gather_inputs
+from activities.reporting.passages import show_passage
 from activities.reporting.picture import remove_pictures
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import write_document, write_html

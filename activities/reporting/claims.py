@@ -3,9 +3,9 @@
 A claim is a sentence, a cell of a table, or a piece of a block quote up to its citations. Text with a citation is a
 claim in any form; text without one is a claim if it asserts something. The citation at the end of a paragraph or a list
 item counts for its sentences back to the citation before, one in a paragraph of its own for the paragraph, quotation or
-listing above it, and one in a cell of its own for its whole row. The first cell of a row names what the row is
-about: without a citation it is no claim. Bold lead words, and uncited sentences about the research itself under a
-heading such as *Gaps and limitations*, are no claims either.
+listing above it, one in a cell of its own, or in the first cell, for its whole row, and one in the head of a column for
+its cells. The first cell of a row names what the row is about: without a citation it is no claim. Bold lead words, and
+uncited sentences about the research itself under a heading such as *Gaps and limitations*, are no claims either.
 """
 
 import re
@@ -28,6 +28,8 @@ MIN_WORDS: Final = 4
 """Words that an assertion needs; a shorter line is a name, a label or an exclamation."""
 HEADING_NUMBER: Final = re.compile(r"\A(?:[^\W\d_]{1,12} )?(\d{1,3})(?![\w%]|[.,]\d)")
 """The number of a heading such as "4. Restore" or "Step 4"."""
+ROW_NUMBER: Final = re.compile(r"\A\d{1,3}(?:[.)](?:\s|\Z)|\Z)|\s?\(\d{1,3}\)")
+"""The number of a row at its beginning, or in brackets."""
 CELL_BREAK: Final = " | "
 """Between the words of cells: the word after it is the first one, whose capital makes no name."""
 MAX_BEFORE = 400
@@ -76,8 +78,11 @@ class Claim:
 
     @property
     def stated(self) -> str:
-        """Its words in the form that rules compare: those of a cell after the first cell of its row."""
-        return CELL_BREAK.join(filter(None, (self.row_head, self.text)))
+        """Its words in the form that rules compare: those of a cell after the first cell of its row.
+
+        The number of a row, as in "2. Restore" or "FULL (2)", is a label and no figure of a source.
+        """
+        return CELL_BREAK.join(filter(None, (ROW_NUMBER.sub("", self.row_head), self.text)))
 
     @property
     def subject(self) -> str:
@@ -219,9 +224,10 @@ class _ClaimFinder:
                     self._leads.pop()
                 case "table":
                     self._leads.append(lead)
+                    at_end = _cites_at_ends(block.rows[1:])
                     for number, row in enumerate(block.rows):
                         self._add_unit(row, CELL_BREAK.join(cell.words for cell in row))
-                        yield from self._row(row, block.rows[0] if number else ())
+                        yield from self._row(row, block.rows[0] if number else (), at_end=at_end)
                     self._leads.pop()
                 case "quote":
                     yield from self._quote(block, below)
@@ -261,21 +267,29 @@ class _ClaimFinder:
                 introduces=introduces and sentence is leaf[-1],
             )
 
-    def _row(self, row: tuple[Sentence, ...], heads: tuple[Sentence, ...]) -> Iterator[Claim]:
+    def _row(self, row: tuple[Sentence, ...], heads: tuple[Sentence, ...], *, at_end: bool) -> Iterator[Claim]:
         """Yield the cells of a row that state something, each with the citations that count for it.
 
-        A citation in a cell of its own belongs to the cell before, and counts for cells without any. Writers cite cells
-        one by one: beside a cited cell, "no finding" is a word about the research. The header, a row without citations
-        and a row whose first cell alone has words are one claim each, if any.
+        A citation in a cell of its own belongs to the cell before. For cells without any count that in the head of
+        their column; else one in a cell of its own or in the first cell, which names what the row is about, and, in a
+        table whose rows have theirs `at_end`, that of the last cell; else that in the first head. Other writers cite
+        cell by cell: beside a cited cell, "no finding" is a word about the research. A row without citations and a row
+        whose first cell alone has words are one claim each, if any; a header is none.
         """
+        if not heads:
+            return
         cells = _group_cells(row)
-        shared = tuple(mark for cell in row if not cell.words for mark in cell.marks)
-        head = None
-        if cells and cells[0][0] == 0 and not any(part.marks for part in cells[0][1]):
-            head = cells[0]
+        first = cells[0] if cells and cells[0][0] == 0 else None
+        of_row = dict.fromkeys([*(first[1] if first else ()), *(cell for cell in row if not cell.words)])
+        at_last = cells[-1][1] if at_end and cells else ()
+        named = (of_row, at_last, heads[:1])
+        shared = next(filter(None, (tuple(mark for part in parts for mark in part.marks) for parts in named)), ())
+        of_column = {column: tuple(cell.marks) for column, cell in enumerate(heads) if column}
+        head = first if first and not any(part.marks for part in first[1]) else None
         stating = [cell for cell in cells if cell is not head]
-        if not heads or not any(cell.marks for cell in row) or not stating:
-            yield from self._claim(row, only_cited=not heads, row=True)
+        is_cited = any(cell.marks for cell in (*row, *heads))
+        if not is_cited or not stating:
+            yield from self._claim(row, row=True)
             return
         names = [heads[column].words if column < len(heads) else "" for column in range(len(row))]
         labelled = {
@@ -285,7 +299,7 @@ class _ClaimFinder:
             others = "; ".join(text for number, text in labelled.items() if number != column)
             yield from self._claim(
                 parts,
-                shared=shared,
+                shared=of_column.get(column, ()) or shared,
                 cell=True,
                 row_head=row[0].words if column else "",
                 place=self._here(row=others, column=names[column]),
@@ -343,6 +357,14 @@ class _ClaimFinder:
                 place=place or self._here(),
                 shared=shared,
             )
+
+
+def _cites_at_ends(rows: Sequence[tuple[Sentence, ...]]) -> bool:
+    """Return whether the rows of a table that cite anything, at least two, do so behind their last words alone."""
+    cited = [(row, cells) for row in rows if any(cell.marks for cell in row) and (cells := _group_cells(row))]
+    return len(cited) > 1 and all(
+        not any(cell.marks for cell in row if cell not in cells[-1][1]) for row, cells in cited
+    )
 
 
 def _group_cells(row: tuple[Sentence, ...]) -> list[tuple[int, tuple[Sentence, ...]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from activities.reporting.claims import Claim
-from activities.reporting.inputs import CitedSource, QuotedPassage, ReportInputs, text_around
+from activities.reporting.inputs import CitedSource, QuotedPassage, ReportInputs
 from activities.reporting.report_text import (
     Fact,
     describe_checking,
@@ -36,6 +36,7 @@ from activities.reporting.tree import (
 from contracts.evidence import CheckMethod, Source
 from contracts.report import VERDICT_SIGNS
 from contracts.texts import shorten
+from providers.tokens.surroundings import text_around
 
 CONTEXT_CHARACTERS: Final = 220
 """Most characters shown before and after a quote."""

@@ -38,6 +38,7 @@ from contracts.report_updates import (
     SplitRequest,
     UpdatesRequest,
     WithdrawRequest,
+    asked_of_limit,
 )
 from contracts.vocabulary import ReportKind
 from providers.interfaces import ContentStore
@@ -283,6 +284,12 @@ def elements_of(blocks: Blocks) -> list[Block]:
     return [part for part in parts if _is_element(part)]
 
 
+def numbered_parts(blocks: Blocks) -> list[tuple[int, Block]]:
+    """Return headings, breaks between blocks, and the parts that operations name, with their numbers; else 0."""
+    elements = iter(enumerate(elements_of(blocks), start=1))
+    return [next(elements) if _is_element(part) else (0, part) for part in _parts_of(blocks)]
+
+
 def _is_element(part: Block) -> bool:
     return part is not BREAK and part.kind != "heading"
 
@@ -303,7 +310,8 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
     if updated == body:
         raise UpdateRefused("operations: they change nothing; report what the section lacks")
     if inserted + removed > most_characters:
-        counted = f"{inserted} characters inserted and {removed} removed, at most {most_characters} together"
+        most = asked_of_limit(most_characters)
+        counted = f"{inserted} characters inserted and {removed} removed, at most {most} together"
         raise UpdateRefused(f"operations: {counted}: report less, in whole sentences")
     if removed > MAX_REMOVED_SHARE * len(without_citations(body)):
         raise UpdateRefused("operations: more than half of the section would go; replace or remove less")

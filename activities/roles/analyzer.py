@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from activities.reporting.inputs import term_above
+from activities.reporting.passages import term_above
 from activities.roles.grounding import RoleWork, evidence_at, find_quote, find_quotes
 from contracts.addresses import PLACE_CHARACTERS, canonical_url, finding_id, linked_place
 from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence

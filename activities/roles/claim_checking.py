@@ -19,6 +19,7 @@ from contracts.checking import (
     AskedClaim,
     ClaimAnswer,
     CorrectionAction,
+    Fault,
     Proposal,
     QuotePlace,
     ShownSection,
@@ -45,21 +46,32 @@ Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 # --- claims that are shown --------------------------------------------------------------------------------------------
 def with_control(claims: Sequence[AskedClaim], controls: Sequence[AskedClaim]) -> list[AskedClaim]:
-    """Insert the control at a pseudo-random place among the claims, the same for the same claims."""
+    """Insert the control at a pseudo-random place among the claims, the same for the same claims.
+
+    That is beside a claim from under the same headings, if there is one.
+    """
     control = control_of(claims, controls)
     if control is None:
         return list(claims)
-    return [*claims[: (place := _number_of(claims) % (len(claims) + 1))], control, *claims[place:]]
+    number = _number_of(claims)
+    near = [place for place, claim in enumerate(claims) if claim.place.headings == control.place.headings]
+    place = near[number % len(near)] + number % 2 if near else number % (len(claims) + 1)
+    return [*claims[:place], control, *claims[place:]]
 
 
 def control_of(claims: Sequence[AskedClaim], controls: Sequence[AskedClaim]) -> AskedClaim | None:
-    """Return the control of a call: a statement that it does not show otherwise, if there is one; None without any."""
+    """Return the control of a call: a statement that it does not show otherwise, if there is one; None without any.
+
+    One from under the headings of another statement is not known by its place.
+    """
     shown = {claim.text for claim in claims}
+    headings = {tuple(claim.place.headings) for claim in claims}
     candidates = [control for control in controls if control.text not in shown] or controls
     if not candidates or not claims:
         return None
     number = _number_of(claims)
-    control = candidates[number % len(candidates)]
+    near = [control for control in candidates if tuple(control.place.headings) in headings] or candidates
+    control = near[number % len(near)]
     # An id that came in two calls would tell it from the others.
     return control.with_fields(fingerprint="c-" + long_hash(control.fingerprint, number))
 
@@ -148,6 +160,7 @@ def _answer(
         evidence_ids=list(dict.fromkeys(quotes.values())),
         places=list(places.values()),
         lacking=_words_of(claim, answers[0].lacking) if verdict is Verdict.PARTIAL else [],
+        fault=find_member(Fault, answers[0].fault.strip()) if verdict is Verdict.PARTIAL else None,
     )
 
 

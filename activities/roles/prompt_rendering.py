@@ -5,25 +5,23 @@ value is guarded when it is printed, and never parsed as a template: braces in a
 """
 
 import itertools
-import json
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, lru_cache, partial
-from importlib.resources import files
+from functools import cached_property, partial
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 
-from activities.reporting.inputs import LISTING_CHARACTERS, show_passage
+from activities.reporting.passages import LISTING_CHARACTERS, show_passage
 from activities.reporting.references import without_markers
-from activities.reporting.updates import elements_of, read_body, write_element
-from activities.roles.claim_checking import with_control
+from activities.reporting.updates import numbered_parts, read_body, write_element
 from activities.roles.gap_passages import passages_of
+from activities.roles.prompt_files import TEMPLATES, PromptBlock, cut_line, guard_lines, prompt_of, show_label
 from activities.roles.report_writing import section_of
-from activities.roles.untrusted import break_lines, guard, guard_line, label_key, label_of, seal, wrap
+from activities.roles.untrusted import guard, guard_line, label_key, seal, wrap
 from contracts.addresses import digest, name_page
 from contracts.call_sizes import (
     GAP_PASSAGE_CHARACTERS,
@@ -38,11 +36,9 @@ from contracts.request import Turn
 from contracts.roles import (
     LEAST_PRIORITY,
     AnalyzeInput,
-    RoleAnswer,
     RoleInput,
     RoleSpec,
     SourceExtract,
-    answer_schema,
 )
 from contracts.summaries import summary_key
 from contracts.texts import shorten
@@ -54,13 +50,9 @@ from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tok
 from providers.tokens.shortening import shortened
 from providers.tokens.showing import MAX_OUTLINE_LINES, ShownSource, show_sources
 
-FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
 """Ends a part of a prompt's common text; no guarded text contains this invisible character."""
-EXAMPLE: Final = re.compile(r"^\{.*\}$", re.MULTILINE)
-"""Of an answer, on a line of its own in the system part of a prompt."""
 BLANK_LINES: Final = re.compile(r"\n{3,}")
-PRODUCT: Final = __name__.rpartition(".")[0]
 ATTRIBUTE_SIGNS: Final = str.maketrans({'"': "'", "<": "‹", ">": "›"})
 ItemTexts = dict[tuple[str, str, Level], str]
 """Texts of a prompt's items by kind, id and level."""
@@ -106,65 +98,6 @@ def _fill(template: Template, request: RoleInput, show: "PromptBlocks") -> str:
     return BLANK_LINES.sub("\n\n", template.render(fields, show=show)).strip()
 
 
-def system_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
-    """Return the system part of a role's prompt; its example of an answer has only fields that the request asks for."""
-    system = prompt_of(role).system
-    example = EXAMPLE.search(system)
-    if example is None or role.plain_text or role.tools or not request.fields_left_out:
-        return system
-    fields = _without(json.loads(example[0]), set(request.fields_left_out) - _required_fields(role.answer))
-    return system[: example.start()] + json.dumps(fields, ensure_ascii=False) + system[example.end() :]
-
-
-@lru_cache(maxsize=128)
-def _required_fields(answer: type[RoleAnswer]) -> frozenset[str]:
-    """Return the names of fields without which no answer of this type is valid, at any depth."""
-    schema = json.loads(answer_schema(answer))
-    return frozenset(name for part in (schema, *schema.get("$defs", {}).values()) for name in part.get("required", ()))
-
-
-def _without(value: Any, names: Collection[str]) -> Any:
-    """Return a value of JSON without the fields of these names, at any depth."""
-    if isinstance(value, dict):
-        return {name: _without(part, names) for name, part in value.items() if name not in names}
-    if isinstance(value, list):
-        return [_without(part, names) for part in value]
-    return value
-
-
-def with_canary(system: str, canary: str) -> str:
-    """Append the sentence about the canary to the system part of a prompt; unchanged for a run without one."""
-    if canary:
-        return f"{system}\n\n{load_prompt('canary').system.format(canary=canary)}"
-    return system
-
-
-@dataclass(frozen=True)
-class PromptFile:
-    """A prompt's stable system part, the templates of its other parts, and its version."""
-
-    version: str
-    system: str
-    common: Template  # precedes `template`: text that the run's calls of this role share
-    template: Template
-
-
-def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
-    """Load the prompt file of a role; an external role has it in the package of its module."""
-    return load_prompt(role.name, PRODUCT if role.module is None else role.module.rpartition(".")[0])
-
-
-@cache
-def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
-    """Load a prompt file from the folder `prompts` of a package. Raises ValueError if it is malformed."""
-    text = (files(package) / "prompts" / f"{stem}.md").read_text(encoding="utf-8")
-    parts = FILE.match(text)
-    if parts is None:
-        raise ValueError(f"the prompt {stem} needs a version line, a system part and a prompt part")
-    common, template = (TEMPLATES.from_string(part or "") for part in parts.group(3, 4))
-    return PromptFile(parts[1], parts[2].strip(), common, template)
-
-
 MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # cites a passage in a stored draft
 ITEM_CHARACTERS: Final = 600
 GAP_CHARACTERS: Final = 400  # of a gap that is open
@@ -173,7 +106,7 @@ SHORT_LIST: Final = 8  # lines of a list that is always shown whole
 LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
-CONTEXT_CHARACTERS: Final = 100  # behind a passage; before it, also the lines of its listing
+CONTEXT_CHARACTERS: Final = 800  # of the text around a passage; a listing above it has its own limit
 REVIEWED_QUOTE_CHARACTERS: Final = 500  # of a passage shown to a reviewer
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
 SUMMARY_SHARE: Final = 0.8
@@ -184,13 +117,8 @@ CONFIDENCE_VALUES: Final = {
     Confidence.SPECULATION: 0.0,
 }  # fmt: skip
 ABSTRACT_ONLY: Final = "abstract only, not the paper"
+ABRIDGED: Final = "[shortened for lack of room: {shown:,} of {whole:,} characters are shown, […] stands for the others]"
 MAX_AGE_YEARS: Final = 10  # age at which a source's recency is 0
-
-
-class PromptBlock(str):
-    """Finished text of a prompt, in which text from outside is guarded."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -403,21 +331,32 @@ class PromptBlocks:
         text = self.text(reference, characters, labelled=labelled)
 
         def render(level: Level) -> str:
-            return guard_lines(self._shorter(text, level))
+            shown = self._shorter(text, level)
+            if level is Level.FULL:
+                return guard_lines(shown)
+            note = ABRIDGED.format(shown=len(shown), whole=len(text))
+            return f"{guard_lines(shown)}\n{note}"
 
         return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
 
     def section(self) -> list[PromptBlock]:
-        """Return the section of a live report as numbered sentences, items and blocks; of a long one only the end."""
+        """Return the section of a live report as numbered sentences, items and blocks; of a long one only the end.
+
+        An empty line ends a paragraph or a list; subheadings have no number.
+        """
         body = section_of(self.request, self.documents)
         lines: list[PromptBlock] = []
         room = SECTION_CHARACTERS
-        for number, text in reversed(list(enumerate(map(write_element, elements_of(read_body(body))), start=1))):
-            shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", " ".join(text.split()))
+        first_shown = 0
+        for number, part in reversed(numbered_parts(read_body(body))):
+            text = " ".join(write_element(part).split())
+            shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", text)
             room -= len(shown)
             if room < 0:
+                lines.append(PromptBlock(f"[the parts before {first_shown or number + 1} are not shown]"))
                 break
-            lines.append(PromptBlock(guard_lines(f"{number}: {shown}")))
+            first_shown = number or first_shown
+            lines.append(PromptBlock(guard_lines(f"{number}: {shown}" if number else shown)))
         return lines[::-1]
 
     def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
@@ -598,9 +537,17 @@ class PromptBlocks:
         shown = []
         for item in self.request.evidence:
             passage = show_passage(item, titles[item.source_id], texts[item.source_id])
-            quote = cut_line(passage.quote, REVIEWED_QUOTE_CHARACTERS)
-            shown.append((item, PromptBlock(f"({guard_line(passage.title, TITLE_CHARACTERS)}): {quote}")))
+            shown.append((item, self._reviewed_passage(passage)))
         return shown
+
+    def _reviewed_passage(self, passage: ShownPassage) -> PromptBlock:
+        """Return title and beginning of a passage as an item that becomes shorter before the draft does."""
+
+        def render(level: Level) -> str:
+            quote = cut_line(passage.quote, int(REVIEWED_QUOTE_CHARACTERS * RATIOS[level]))
+            return f"({guard_line(passage.title, TITLE_CHARACTERS)}): {quote}"
+
+        return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.HEADLINE))
 
     def summary_size(self) -> int:
         """Return the characters to request of a summary, fewer than its limit, as models count badly."""
@@ -623,7 +570,7 @@ class PromptBlocks:
         """
         text = shortened(shorten(passage.quote, PASSAGE_CHARACTERS), level, words)
         if level is Level.FULL:
-            text = f"{passage.before} {text} {passage.after[:CONTEXT_CHARACTERS]}"
+            text = f"{passage.before} {text} {passage.after}"
         title = guard_line(passage.title, TITLE_CHARACTERS)
         if passage.abstract_only:
             title = f"{title}; {ABSTRACT_ONLY}"
@@ -656,37 +603,3 @@ def _with_heading(heading: str, element: str) -> str:
     if not element:
         return ""
     return (f"{heading}\n" if heading else "") + f"{element}\n"
-
-
-# --- filters of templates ---------------------------------------------------------------------------------------------
-def cut_line(text: str, limit: int) -> str:
-    """Guard a text on one line; empty if `limit` is 0."""
-    return guard_line(text, limit) if limit else ""
-
-
-def guard_lines(text: str) -> str:
-    """Guard a text of several lines, and break long ones."""
-    return "\n".join(break_lines(guard(text)))
-
-
-def show_label(identity: str, show: PromptBlocks) -> str:
-    """Return the label of an id in the prompts of this run."""
-    return label_of(identity, show.label_key)
-
-
-def _finalize(value: Any) -> str:
-    if isinstance(value, PromptBlock):
-        return value
-    return guard(str(value))
-
-
-TEMPLATES: Final = Environment(  # noqa: S701 - prompts are not HTML: `_finalize` escapes them
-    loader=PackageLoader(PRODUCT, "prompts/shared"),
-    auto_reload=False,
-    finalize=_finalize,
-    undefined=StrictUndefined,
-    keep_trailing_newline=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-TEMPLATES.filters.update(line=cut_line, lines=guard_lines, label=show_label, with_control=with_control)

@@ -18,7 +18,8 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.failures import MODELS, AttemptHistory, attempt, waiting_for_service
 from activities.journal import CallJournal
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_rendering import prompt_of, render_role, system_of, with_canary
+from activities.roles.prompt_files import prompt_of, system_of, with_canary
+from activities.roles.prompt_rendering import render_role
 from activities.roles.role_handlers import ResultToStore, handler_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import label_all, remove_signs_of

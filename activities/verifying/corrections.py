@@ -77,15 +77,14 @@ def find_doubtful(
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
     chosen = chosen[:MAX_DOUBTFUL]
     looked = {number: answer for number in chosen if (answer := _second_look(claims[number], answers or {}))}
-    related = {
-        number: list(looked[number].evidence_ids)
-        if number in looked
-        else material.related(claims[number], _beside(claims, number))
-        for number in chosen
-    }
+    faults = {number: _fault(claims[number], answers or {}) for number in chosen}
+    # The passages that attach a condition to a statement are those that it cites.
+    searched = [number for number in chosen if number not in looked and faults[number] is not checking.Fault.CONDITION]
+    related = {number: list(answer.evidence_ids) for number, answer in looked.items()}
+    related |= {number: material.related(claims[number], _beside(claims, number)) for number in searched}
     found = {number: list[Evidence]() for number in chosen}
     # Only a model can tell whether a passage supports a statement.
-    open_ones = [number for number in chosen if material.by_model and number not in looked]
+    open_ones = searched if material.by_model else []
     if open_ones:
         statements = [
             Unsupported(
@@ -101,15 +100,46 @@ def find_doubtful(
                 verdict=verdicts[number].verdict,
                 reason=verdicts[number].reason,
                 lacking=verdicts[number].lacking,
+                fault=faults[number],
                 others=show_passages(
-                    _further(claims[number], related[number], found[number], verdicts[number].lacking),
+                    _further(claims[number], related.get(number, []), found[number], verdicts[number].lacking),
                     material.with_found(found[number]),
                 ),
-                found=[*found[number], *_new_evidence(related[number], material)],
+                found=[*found[number], *_new_evidence(related.get(number, []), material)],
             )
             for number in chosen
         ]
     )
+
+
+def _fault(claim: checking.ExtractedClaim, answers: Answers) -> checking.Fault | None:
+    answer = answers.get(claim.fingerprint)
+    return answer.fault if answer is not None else None
+
+
+def can_be_mended(doubtful: checking.AskedClaim, claim: checking.ExtractedClaim) -> bool:
+    """Return whether a corrector may do anything else than keep a statement.
+
+    What no passage speaks of can only be cut off, and that only at the beginning or the end of a sentence.
+    """
+    if doubtful.verdict is Verdict.NOT_ENOUGH_INFORMATION:
+        return bool(doubtful.others)
+    is_missing = doubtful.verdict is Verdict.PARTIAL and doubtful.fault is checking.Fault.MISSING
+    if not is_missing or not doubtful.lacking:
+        return True
+    return not claim.cell and _is_at_an_edge(claim.text, doubtful.lacking)
+
+
+def _is_at_an_edge(text: str, parts: Sequence[str]) -> bool:
+    """Return whether the stretch of a statement that holds all of some parts is its beginning or its end."""
+    places = [(start, start + len(part)) for part in parts if (start := text.find(part)) >= 0]
+    if not places:
+        return True
+    label = text.partition(": ")[0] if ": " in text else ""
+    first = min(start for start, _ in places)
+    before = len(WORD.findall(text[len(label) if first > len(label) else 0 : first]))
+    behind = len(WORD.findall(text[max(end for _, end in places) :]))
+    return (before <= MAX_SEAM_WORDS) is not (behind <= MAX_SEAM_WORDS)
 
 
 def _second_look(claim: checking.ExtractedClaim, answers: Answers) -> checking.ClaimAnswer | None:

@@ -1,6 +1,7 @@
 """The claims of a draft with what they are compared with, and the verdicts on them."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +11,21 @@ from typing import Any, Final
 
 from activities.reporting.claims import Claim, claim_id, find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import CitedPassage, judge, listing_above, show_passage, term_above, text_around
+from activities.reporting.inputs import CitedPassage, judge
+from activities.reporting.passages import listing_above, show_passage, term_above
 from activities.reporting.references import KnownAddresses
 from activities.reporting.tree import write
 from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at
 from contracts import checking
+from contracts.addresses import long_hash
+from contracts.call_sizes import claims_per_call
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from contracts.sentences import Message
 from providers.text import is_covered, meaning_words, sentence_spans, word_keys, words
 from providers.tokens.lookup import FoundPassage, find_passages, with_announced
+from providers.tokens.surroundings import text_around
 from providers.verification.quantities import find_quantities
-from providers.verification.rules import Statement, find_code_names, find_differences
+from providers.verification.rules import ClaimJudgement, Statement, find_code_names, find_differences
 
 Claims = Sequence[checking.ExtractedClaim]
 Answers = Mapping[str, checking.ClaimAnswer]
@@ -61,8 +66,10 @@ statement's own citations, which are always shown.
 """
 MAX_REMARKS: Final = 4
 """Differences found by rules that a checker is asked about, of one claim."""
-MAX_CONTROLS: Final = 8
-"""Controls of one text; each call shows one."""
+CONTROLS_PER_CALL: Final = 2
+"""Controls drawn for each call, which shows one: that from under the same headings as others, or that it has not."""
+MOST_FOREIGN: Final = 3
+"""Passages of a control; most statements have no more."""
 MIN_CONTROL_STEMS: Final = 3
 """Different words with a meaning that a control needs."""
 MAX_CONTROL_SHARE: Final = 0.2
@@ -71,6 +78,8 @@ CONTROL_DISTANCE: Final = 2_000
 """Characters between the passage of a control and those that the statement cites: neighbours say the same."""
 CONTROL: Final = "control"
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
+NAMED_NOWHERE: Final = "reason_named_nowhere"
+NAMED_ELSEWHERE: Final = "“{name}” is in no cited passage, but at another place of a page that it cites."
 NOT_REACHED: Final = Message("reason_not_reached")
 QUOTE_BREAK: Final = "” – “"
 """Between the quotes of a reason."""
@@ -422,8 +431,24 @@ def _rule(claim: Claim, material: Material) -> dict[str, Any]:
         pages = list(dict.fromkeys(item.page for item in cited))
         found = find_differences(claim.stated, quotes, about, language, pages=pages, numbering=claim.numbering)
         found += find_code_names(claim.stated, [*quotes, *about])
-        remarks = list(dict.fromkeys(difference.reason for difference in found))[:MAX_REMARKS]
+        asked_about = filter(None, (_remark(difference, claim, pages) for difference in found))
+        remarks = list(dict.fromkeys(asked_about))[:MAX_REMARKS]
     return {"ruled": ruled.with_fields(claim_id=claim.id), "asked": asked, "remarks": remarks}
+
+
+def _remark(difference: ClaimJudgement, claim: Claim, pages: Sequence[str]) -> str:
+    """Return what to ask a checker about a difference; empty for a figure or a name that only a cell's row head has.
+
+    Of a name that a page has at another place the checker learns that: it may be another form of what the passages
+    say, or another thing.
+    """
+    if claim.cell and difference.words and difference.words not in claim.text:
+        return ""
+    if isinstance(difference.reason, Message) and difference.reason.id == NAMED_NOWHERE:
+        name = re.compile(rf"(?<!\w){re.escape(difference.words)}(?!\w)", re.IGNORECASE)
+        if any(map(name.search, pages)):
+            return NAMED_ELSEWHERE.format(name=difference.words)
+    return difference.reason
 
 
 def select_open(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
@@ -436,35 +461,58 @@ def select_open(claims: Claims, material: Material, known: Collection[str]) -> l
     return [to_asked(claim, material) for claim in unchecked.values()]
 
 
-def draw_controls(claims: Claims, material: Material) -> list[checking.AskedClaim]:
-    """Return statements of a draft, each with the passage of the run that shares least with it, and hardly anything.
+def draw_controls(
+    claims: Claims, material: Material, asked: checking.AskedEntry, at_once: int = 0
+) -> list[checking.AskedClaim]:
+    """Return statements of a draft for the calls in which `asked` is asked about, with passages that speak of something
+    else.
 
-    Unlike invented ones they look like any other statement of a call; those that no call shows come first, then those
-    with a figure, which are the easiest to decide. Nothing near the passages that a statement cites is taken for it.
+    Unlike invented ones they look like any other statement of a call: they have as many passages, or with the sections
+    of a second look one of these, and another text has others. Nothing near the passages that a statement cites is
+    taken for it, and nothing that shares more than a few words with it. `at_once` are the statements of one call, by
+    default those of calls that the sizes of the statements make necessary.
     """
     language = material.entry.language
+    at_once = at_once or claims_per_call([len(item.compact_json()) for item in asked.items])
+    wanted = CONTROLS_PER_CALL * math.ceil(len(asked.items) / at_once)
+    seed = [item.fingerprint for item in asked.items]
+    texts = {section.id: Statement(section.text, language).stems for section in asked.sections}
     controls: list[checking.AskedClaim] = []
-    figures = {claim.fingerprint: bool(find_quantities(claim.words, language)) for claim in claims}
-    order = sorted(claims, key=lambda claim: (claim.asked, not figures[claim.fingerprint], claim.fingerprint))
-    for claim in order:
+    for claim in sorted(claims, key=lambda claim: long_hash(*seed, claim.fingerprint)):
         stems = Statement(claim.words, language).stems
         if not claim.evidence_ids or len(stems) < MIN_CONTROL_STEMS:
             continue
-        shares = {
-            key: len(stems & others) / len(stems)
-            for key, others in material.shown_stems.items()
-            if others and _is_apart(key, claim, material)
-        }
-        key = min(shares, key=lambda key: (shares[key], key), default="")
-        if not key or shares[key] > MAX_CONTROL_SHARE:
+        # Those of a page that it cites come first: the harder it is to see, the more a control shows.
+        pages = {material.passages[key][0].source_id for key in claim.evidence_ids if key in material.passages}
+        foreign = sorted(
+            (key for key, others in material.shown_stems.items() if others and _is_foreign(stems, others)),
+            key=lambda key: (material.passages[key][0].source_id not in pages, long_hash(claim.fingerprint, key)),
+        )
+        keys = [key for key in foreign if _is_apart(key, claim, material)][: min(len(claim.evidence_ids), MOST_FOREIGN)]
+        if not keys:
             continue
-        asked = to_asked(claim, material)
-        fingerprint = claim_id(claim.words, [key, CONTROL])
-        passages = show_passages([key], material)
-        controls.append(asked.with_fields(fingerprint=fingerprint, passages=passages, remarks=[]))
-        if len(controls) == MAX_CONTROLS:
+        fingerprint = claim_id(claim.words, [*keys, CONTROL])
+        sections = [
+            section.id
+            for section in asked.sections
+            if section.source_id not in pages and _is_foreign(stems, texts[section.id])
+        ]
+        controls.append(
+            to_asked(claim, material).with_fields(
+                fingerprint=fingerprint,
+                passages=show_passages(keys, material),
+                sections=sorted(sections, key=lambda name: long_hash(claim.fingerprint, name))[:1],
+                remarks=[],
+            )
+        )
+        if len(controls) == wanted:
             break
     return controls
+
+
+def _is_foreign(stems: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether a text has hardly any of the words of a statement, by their stems."""
+    return len(stems & others) <= MAX_CONTROL_SHARE * len(stems)
 
 
 def _is_apart(key: str, claim: checking.ExtractedClaim, material: Material) -> bool:

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Final
 
 from activities.reporting.claims import claim_id
-from activities.reporting.inputs import listing_above, table_start, term_place
+from activities.reporting.passages import listing_above, table_start, term_place
 from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at, heading_offsets
 from activities.verifying.material import SCORES, Answers, Claims, Material, is_judged
 from contracts import checking

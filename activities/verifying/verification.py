@@ -21,6 +21,7 @@ from activities.roles.grounding import load_texts
 from activities.verifying.corrections import (
     Chosen,
     best_answers,
+    can_be_mended,
     cite_further,
     correct,
     find_doubtful,
@@ -158,10 +159,14 @@ class VerifyingActivities:
             second = checking.AskedEntry()
             if request.corrects:
                 doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material, known)
-            if doubtful.items and material.by_model and not request.looked_entry:
-                second = await asyncio.to_thread(ask_again, doubtful.items, material)
-                controls = await asyncio.to_thread(draw_controls, claims, material)
+            open_ones = [item for item in doubtful.items if item.fault is not checking.Fault.CONDITION]
+            if open_ones and material.by_model and not request.looked_entry:
+                second = await asyncio.to_thread(ask_again, open_ones, material)
+                controls = await asyncio.to_thread(draw_controls, claims, material, second, len(second.items))
                 second = second.with_fields(controls=controls)
+            if material.by_model:
+                mendable = [item for item in doubtful.items if can_be_mended(item, claims[item.number])]
+                doubtful = checking.AskedEntry(items=mendable)
             claims_entry = await self.notebooks.write(material.entry)
             counts = Counter(correction.action.value for correction in corrections)
             parts = split_off_by(corrections)
@@ -220,17 +225,18 @@ class VerifyingActivities:
 
     async def _result(
         self,
-        entry: str,
+        stored: str,
         claims: list[checking.ExtractedClaim],
         asked: list[checking.AskedClaim],
         material: Material,
     ) -> messages.ExtractedClaims:
-        controls = []
+        entry = checking.AskedEntry(items=asked)
         if asked:
-            controls = await asyncio.to_thread(draw_controls, material.entry.claims or claims, material)
+            controls = await asyncio.to_thread(draw_controls, material.entry.claims or claims, material, entry)
+            entry = entry.with_fields(controls=controls)
         return messages.ExtractedClaims(
-            claims_entry=entry,
-            asked_entry=await self._store(checking.AskedEntry(items=asked, controls=controls)),
+            claims_entry=stored,
+            asked_entry=await self._store(entry),
             sizes=[_size(claim) for claim in asked],
             claims=len(claims),
         )

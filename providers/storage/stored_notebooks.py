@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from contracts import roles
 from contracts.addresses import canonical_url
-from contracts.checking import AnswersEntry, AskedEntry, ClaimsEntry
+from contracts.checking import AnswersEntry, AskedClaim, AskedEntry, ClaimsEntry
 from contracts.checking_roles import CheckInput, ClaimBatchInput, ReviewedClaim, ReviewInput
 from contracts.evidence import (
     DocumentRef,
@@ -116,7 +116,7 @@ class Notebooks:
             asked = await self.read(request.entry, AskedEntry)
             update["claims"] = [asked.items[number] for number in request.numbers]
             if isinstance(request, CheckInput):
-                update["controls"] = asked.controls
+                update["controls"] = controls_for(request.numbers, asked)
                 update["sections"] = asked.sections
         if isinstance(request, ReviewInput) and request.claims_entry:
             update |= await self._complete_review(request)
@@ -191,7 +191,7 @@ class Notebooks:
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in cited_ids}
         if isinstance(request, roles.WriteInput):
-            findings = _without_repeated([entry.findings for entry in entries])
+            findings = _in_groups(_without_repeated([entry.findings for entry in entries]), evidence)
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
             # A writer needs the offsets of passages, not their hashes: the audit has those from the session.
@@ -335,9 +335,49 @@ def _without_repeated(readings: Sequence[Sequence[Finding]]) -> dict[str, Findin
     return findings
 
 
+def _in_groups(findings: Mapping[str, Finding], evidence: Mapping[str, Evidence]) -> dict[str, Finding]:
+    """Return the findings, each after the first one that rests on the same words of a page, for a writer.
+
+    Several readers of a page state the same in their own words; far apart, a long list hides that. Those of a later
+    iteration stand by themselves, so that later prompts begin as earlier ones.
+    """
+    groups: list[list[Finding]] = []
+    placed: dict[tuple[int, str], list[tuple[Evidence, list[Finding]]]] = {}
+    for finding in findings.values():
+        items = [evidence[key] for key in finding.evidence_ids if key in evidence]
+        known = (
+            group
+            for item in items
+            for other, group in placed.get((finding.iteration, item.source_id), ())
+            if _share_words(item, other)
+        )
+        group = next(known, None)
+        if group is None:
+            group = []
+            groups.append(group)
+        group.append(finding)
+        for item in items:
+            placed.setdefault((finding.iteration, item.source_id), []).append((item, group))
+    return {finding.id: finding for group in groups for finding in group}
+
+
+def _share_words(one: Evidence, other: Evidence) -> bool:
+    """Return whether two passages of a source have more than half of the shorter one in common."""
+    common = min(one.end, other.end) - max(one.start, other.start)
+    return 2 * common > min(one.end - one.start, other.end - other.start)
+
+
 def _find(items: Iterable[N], key: str) -> N:
     """Return the item with this id. Raises `ContentCorrupt`."""
     for item in items:
         if item.id == key:
             return item
     raise ContentCorrupt(f"the notebook has no {key}: {REMEDY}")
+
+
+def controls_for(numbers: Sequence[int], asked: AskedEntry) -> list[AskedClaim]:
+    """Return the controls of a call about these claims, which no other call about claims of the same entry gets."""
+    if not numbers or not asked.controls:
+        return asked.controls
+    first, last = (number * len(asked.controls) // max(1, len(asked.items)) for number in (numbers[0], numbers[-1] + 1))
+    return asked.controls[first:last] or asked.controls[first : first + 1] or asked.controls[:1]

@@ -58,6 +58,8 @@ MARKER: Final = re.compile(r"\d{1,3}[.)]\s")
 OTHER_NUMBERS: Final = re.compile(r"(?:\d{1,3}(?:\s?[,–—-]\s?|\s[^\W\d_]{1,4}\s))+\Z")
 """Numbers of list items before another one: "1, 2 and ", "1–"."""
 NAME_START: Final = re.compile(r"(?<!\w)\w+\Z")
+JOINED_TO_LETTERS: Final = re.compile(r"(?<![\w-])[^\W\d_]\w*(?:-\w+)*-\Z")
+"""What makes the number behind it a part of a name: `ISO-8859-1`, `N-200`."""
 NAME_END: Final = re.compile(r"\w+")
 COUNTED: Final = re.compile(r"\d+[^\W\d_]{0,2}")
 """A number by itself, or with a short ending: `3rd`, `10x`."""
@@ -188,8 +190,13 @@ def find_code_names(claim: str, texts: Iterable[str]) -> list[ClaimJudgement]:
     return [
         ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=name), name)
         for name in named
-        if name.casefold() not in known and not _shortens_several(name, named)
+        if name.casefold() not in known and not _shortens_several(name, named) and not _begins_one(name, known)
     ]
+
+
+def _begins_one(name: str, known: Iterable[str]) -> bool:
+    """Return whether a name that ends with an underscore, as of `max_locks_per_*`, is the beginning of a known one."""
+    return name.endswith("_") and any(other.startswith(name.casefold()) for other in known)
 
 
 def _shortens_several(name: str, named: Iterable[str]) -> bool:
@@ -410,7 +417,8 @@ def _is_reference(text: str, quantity: Quantity, numbering: Collection[int]) -> 
 def _is_figure(text: str, quantity: Quantity) -> bool:
     """Return false for a number that states nothing by itself: in a name, a placeholder, or a count of its own list.
 
-    `0x1ED9` and `query1` are names, `<10>` is code; `28 languages: …` with 28 items counts what the statement lists.
+    `0x1ED9`, `query1` and `N-200` are names, `<10>` is code; `28 languages: …` with 28 items counts what the statement
+    lists.
     """
     if quantity.unit:
         return True
@@ -420,6 +428,7 @@ def _is_figure(text: str, quantity: Quantity) -> bool:
     tail = NAME_END.match(text, start)
     word = (head[0] if head else "") + (tail[0] if tail else "")
     is_name = any(character.isdecimal() for character in word) and not COUNTED.fullmatch(word)
+    is_name = is_name or JOINED_TO_LETTERS.search(text[max(0, start - MAX_LABEL) : start]) is not None
     if is_name or (text[max(0, start - 1) : start] == "<" and text[end : end + 1] == ">"):
         return False
     if _is_enumerator(text, quantity):

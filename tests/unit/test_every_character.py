@@ -11,11 +11,11 @@ import pytest
 from activities.assessment.source_assessment import content_quality, declared_quality
 from activities.reporting.claims import claim_key, find_claims
 from activities.reporting.drafts import describe_draft, parse_draft
-from activities.reporting.inputs import is_verbatim, text_around, without_layout
+from activities.reporting.inputs import is_verbatim, without_layout
 from activities.reporting.references import KnownAddresses, find_addresses, with_escaped_markers, without_markers
 from activities.reporting.tree import clean_characters, escape, write
 from activities.roles.grounding import find_quote
-from activities.roles.prompt_rendering import cut_line, guard_lines
+from activities.roles.prompt_files import cut_line, guard_lines
 from activities.roles.untrusted import guard, guard_line, wrap
 from activities.verifying.corrections import to_plain_draft
 from client.exchange.bibliography import to_bibtex, to_csl
@@ -42,6 +42,7 @@ from providers.search.corpus.query import searched_keys
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.tokens.showing import sections_of
+from providers.tokens.surroundings import text_around
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of

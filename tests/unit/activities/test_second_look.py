@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import show_passage
+from activities.reporting.passages import show_passage
 from activities.reporting.tree import Block, write
+from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
-from activities.verifying.corrections import best_answers, cite_further, find_doubtful, to_plain_draft
+from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
 from activities.verifying.material import Answers, Material, conclude, extract_claims
 from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
 from contracts.addresses import digest
@@ -20,9 +21,12 @@ from contracts.checking import (
     ClaimsEntry,
     CorrectionAction,
     ExtractedClaim,
+    Fault,
     QuotePlace,
 )
+from contracts.checking_roles import CORRECTOR, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Verdict
+from tests.unit.activities.scripted import common
 
 DELAY = "Feedback will be delayed by use of this feature, which can bloat the primary."
 TERMS = (
@@ -293,3 +297,59 @@ def test_a_row_is_shown_with_the_name_of_its_table() -> None:
     shown = show_passage(item, "Views", page)
     assert shown.text.startswith("Table 4. Columns of the view | Column | Meaning |")
     assert "long" not in shown.text
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fault", "lacking", "mendable"),
+    [
+        (Verdict.PARTIAL, Fault.MISSING, ["feedback is delayed"], True),
+        (Verdict.PARTIAL, Fault.MISSING, ["and no other server notices it"], True),
+        (Verdict.PARTIAL, Fault.MISSING, ["and the primary can bloat"], False),
+        (Verdict.PARTIAL, Fault.MISSING, ["feedback is delayed", "and no other server notices it"], False),
+        (Verdict.PARTIAL, Fault.MISSING, ["the primary can bloat", "and no other server notices it"], True),
+        (Verdict.PARTIAL, Fault.MISSING, [], True),
+        (Verdict.PARTIAL, Fault.WEAKER, ["and the primary can bloat"], True),
+        (Verdict.PARTIAL, Fault.CONDITION, [], True),
+        (Verdict.PARTIAL, None, ["and the primary can bloat"], True),
+        (Verdict.UNSUPPORTED, None, ["and the primary can bloat"], True),
+        (Verdict.NOT_ENOUGH_INFORMATION, None, [], False),
+    ],
+)
+def test_a_corrector_is_asked_only_where_it_can_do_more_than_keep(
+    verdict: Verdict, fault: Fault | None, lacking: list[str], *, mendable: bool
+) -> None:
+    """What no passage speaks of can be split off at an edge alone, and of what no passage speaks at all nothing can."""
+    text = "With `apply_delay` feedback is delayed, and the primary can bloat, and no other server notices it [ev-1].\n"
+    _, claims, _ = drawn = drafted(text.replace("With `apply_delay` feedback", "Delay: feedback"))
+    answers = {
+        claims[0].fingerprint: ClaimAnswer(
+            fingerprint=claims[0].fingerprint, verdict=verdict, fault=fault, lacking=lacking, is_second=True
+        )
+    }
+    (item,) = find_doubtful(claims, conclude(claims, answers), drawn[2], answers).items
+    assert (item.fault, can_be_mended(item, claims[0])) == (fault, mendable)
+
+
+def test_a_cell_that_lacks_a_part_is_left_as_it_is() -> None:
+    """It is never split, at no edge."""
+    cell = "| Setting | Effect | Cost |\n|---|---|---|\n| delay | Feedback is delayed and lost [ev-1] | None [ev-1] |\n"
+    _, claims, material = drafted(cell)
+    answers = judged(claims[:1], Verdict.PARTIAL)
+    answers = {key: one.with_fields(fault=Fault.MISSING, lacking=["and lost"]) for key, one in answers.items()}
+    item = find_doubtful(claims, conclude(claims, answers), material, answers).items[0]
+    assert not can_be_mended(item, claims[0])
+
+
+def test_a_condition_that_is_dropped_is_looked_for_in_no_page() -> None:
+    """The passages that attach it are those that the statement cites, so that a corrector has what it needs."""
+    _, claims, material = drafted(APPLY)
+    missing, dropped = (
+        {key: one.with_fields(fault=fault) for key, one in judged(claims, Verdict.PARTIAL).items()}
+        for fault in (Fault.MISSING, Fault.CONDITION)
+    )
+    (searched,) = find_doubtful(claims, conclude(claims, missing), material, missing).items
+    (known,) = find_doubtful(claims, conclude(claims, dropped), material, dropped).items
+    assert searched.others
+    assert (known.others, known.found) == ([], [])
+    request = CorrectInput(**common(claims=[known], canary="c4nary"))
+    assert "fault: condition" in render_role(CORRECTOR, request, {}).prompt

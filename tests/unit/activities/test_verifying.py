@@ -6,7 +6,7 @@ import pytest
 
 from activities.reporting.claims import claim_key
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import LISTING_CHARACTERS, show_passage
+from activities.reporting.passages import LISTING_CHARACTERS, show_passage
 from activities.reporting.tree import Block, write
 from activities.verifying.corrections import (
     MAX_LOST,
@@ -24,7 +24,6 @@ from activities.verifying.material import (
     Material,
     Unsupported,
     conclude,
-    draw_controls,
     extract_claims,
     search_pages,
     select_open,
@@ -127,51 +126,6 @@ def test_lines_of_a_listing_come_with_those_above_them_once() -> None:
     assert 'Types of parser "default"' in alone.before
     far = Evidence(id="ev-9", source_id="src-1", start=text.index(rows[59]), end=text.index(rows[59]) + len(rows[59]))
     assert len(show_passage(far, "Manual", text.replace("value", "value" * 9)).before) <= LISTING_CHARACTERS
-
-
-def test_a_control_is_a_statement_of_the_text_with_a_passage_about_something_else() -> None:
-    """One that is asked about otherwise comes last; where every passage shares words with it, there is none."""
-    claims = extract_claims(DRAFT, MATERIAL)
-    material = with_source("Unrelated. Ferries leave the harbour at noon on weekdays.", "ev-3")
-    drawn = draw_controls(claims, material)
-    assert (drawn[0].text, len(drawn)) == (QUOTE, 3)
-    assert [control.passages[0].evidence_id for control in drawn] == ["ev-3"] * 3
-    assert not {control.fingerprint for control in drawn} & {claim.fingerprint for claim in claims}
-    shared = extract_claims("At noon on weekdays the ferries keep it in memory. [ev-1]", material)
-    assert draw_controls(shared, material) == []
-
-
-@pytest.mark.parametrize(
-    ("between", "drawn"),
-    [
-        (" ", 0),
-        (f" {'Nothing is said here. ' * 20}", 0),
-        (f" {'Nothing is said here. ' * 120}", 1),
-        (f" {'Nothing is said here. ' * 120}The store keeps pages in memory. ", 0),
-    ],
-)
-def test_no_control_has_a_passage_beside_one_that_the_statement_cites(between: str, drawn: int) -> None:
-    """A neighbour shares no word with it, and says it with the text around it or continues it; so may a far one that
-    is shown with text of the same words.
-    """
-    text = f"{QUOTE}{between}Ferries leave the harbour at noon on weekdays."
-    start = text.index("Ferries")
-    own = Evidence(id="ev-1", source_id="src-2", start=0, end=len(QUOTE), quote_hash="")
-    near = Evidence(id="ev-3", source_id="src-2", start=start, end=len(text), quote_hash="")
-    reference = DocumentRef(hash=digest(text))
-    source = CheckedSource(id="src-2", title="Ports", text=reference)
-    entry = ClaimsEntry(draft=reference, evidence=[own, near], sources=[source])
-    material = Material(entry, {reference.hash: text}, by_model=True)
-    assert len(draw_controls(extract_claims(f"{QUOTE} [ev-1]", material), material)) == drawn
-
-
-def with_source(text: str, identity: str) -> Material:
-    """The material with one more source, whose text is one passage."""
-    reference = DocumentRef(hash=digest(text))
-    item = Evidence(id=identity, source_id="src-2", start=0, end=len(text), quote_hash=digest(text))
-    sources = [*MATERIAL.entry.sources, CheckedSource(id="src-2", title="Ports", text=reference)]
-    entry = MATERIAL.entry.model_copy(update={"evidence": [*MATERIAL.entry.evidence, item], "sources": sources})
-    return Material(entry, MATERIAL.texts | {reference.hash: text}, by_model=True)
 
 
 def answers_for(claims: list[ExtractedClaim], verdict: Verdict, *evidence_ids: str) -> dict[str, ClaimAnswer]:
@@ -319,7 +273,17 @@ def test_the_term_of_a_definition_is_a_part_of_its_passage() -> None:
         material,
     )
     assert named.remarks == []
-    assert "pages_in_memory" in str(other.remarks)
+    assert other.remarks == ["“pages_in_memory” is in no cited passage, but at another place of a page that it cites."]
+
+
+def test_no_remark_asks_for_what_names_the_row_of_a_cell() -> None:
+    """The checker sees the first cell of the row beside the cell, and judges the cell alone."""
+    table = (
+        "| Mode | Effect | Cost |\n|---|---|---|\n| mode_7 in 2031 | It holds 512 MB [ev-1] | Chosen by Zed [ev-1] |\n"
+    )
+    size, owner = extract_claims(to_plain_draft(table), MATERIAL)
+    assert size.remarks == ["The claim says “512 MB”; the cited passages say “128 MB”."]
+    assert owner.remarks == ["“Zed” is named in no cited passage."]
 
 
 def test_what_a_statement_lacks_is_searched_before_what_it_has() -> None:

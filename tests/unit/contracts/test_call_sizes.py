@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.roles.prompt_rendering import prompt_of, render_role
+from activities.roles.prompt_files import prompt_of
+from activities.roles.prompt_rendering import render_role
 from contracts import roles, supervisor_roles
 from contracts.addresses import digest
 from contracts.call_sizes import (

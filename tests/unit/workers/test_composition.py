@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.prompt_rendering import load_prompt, prompt_of
+from activities.roles.prompt_files import load_prompt, prompt_of
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.roles import PLANNER

@@ -20,7 +20,10 @@ from workflows.run.research_run import ResearchRun, Unanswered
 from workflows.run.run_budget import CallRefused
 from workflows.strategies.living.position import LivingPosition
 
-LAST_NOTES: Final = "Add what these notes say and the section lacks."
+LAST_NOTES: Final = (
+    "No section has these notes yet. Add what the report needs of them and this section lacks: priority 1 in full, 2"
+    " where it completes or limits a statement, 3 only where a statement is not clear without it; omit the others."
+)
 """Purpose of an update with notes that the agent has not asked for there."""
 HIGHEST_PRIORITY: Final = 1
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from activities.reporting.claims import MAX_BEFORE, Claim, count_verdicts, find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import CitedPassage, judge, show_passage
+from activities.reporting.inputs import CitedPassage, judge
+from activities.reporting.passages import show_passage
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
 from activities.reporting.tree import WrittenText, parse, sentences, write
 from contracts.checking import CorrectionAction, ExtractedClaim, VerificationSummary
@@ -143,6 +144,51 @@ def test_a_full_stop_within_code_ends_no_sentence() -> None:
 def test_a_line_in_bold_is_a_heading_unless_it_is_a_sentence(line: str, claims: int) -> None:
     """Without the end of a sentence it names what follows, and asserts nothing."""
     assert len(find_claims(parse_draft(f"**{line}**\n\nWhat is it?\n"))) == claims
+
+
+def test_a_citation_of_the_first_cell_counts_for_its_row() -> None:
+    """What names the row states nothing that it could be meant for; a cell with a citation of its own keeps to that."""
+    table = f"| Level | Reads | Locks |\n|---|---|---|\n| FULL (2) [{A}] | Every page once | None at all [{B}] |\n"
+    named, reads, locks = find_claims(parse_draft(table))
+    assert (named.text, named.evidence_ids, named.row_head) == ("FULL (2)", [A], "")
+    assert (reads.text, reads.evidence_ids, reads.row_head) == ("Every page once", [A], "FULL (2)")
+    assert (locks.text, locks.evidence_ids) == ("None at all", [B])
+
+
+def test_a_citation_in_the_head_of_a_column_counts_for_its_cells() -> None:
+    """One in the first head counts for all rows, one of a cell for that cell alone, and a dash states nothing."""
+    table = f"| Mode [{C}] | Conflicts [{A}] | Taken by |\n|---|---|---|\n| share | update | delete [{B}] |\n| key | all | – |\n"
+    found = [(claim.text, claim.evidence_ids) for claim in find_claims(parse_draft(table))]
+    assert found == [("update", [A]), ("delete", [B]), ("all", [A])]
+    named = f"| Mode [{C}] | Taken by |\n|---|---|\n| share | delete at once |\n"
+    assert [claim.evidence_ids for claim in find_claims(parse_draft(named))] == [[C]]
+
+
+def test_a_citation_at_the_end_of_each_row_counts_for_the_row() -> None:
+    """Where no other cell of the table has any, they are not cited one by one."""
+    table = f"| Mode | Conflicts | Taken by |\n|---|---|---|\n| share | update | delete [{A}] |\n| key | all | insert [{B}] |\n"
+    found = [(claim.text, claim.evidence_ids) for claim in find_claims(parse_draft(table))]
+    assert found == [("update", [A]), ("delete", [A]), ("all", [B]), ("insert", [B])]
+    one_by_one = find_claims(parse_draft(f"{table}| row | none [{C}] | other |\n"))
+    assert [claim.text for claim in one_by_one] == ["delete", "insert", "none"]
+
+
+@pytest.mark.parametrize(
+    ("head", "stated"),
+    [
+        ("FULL (2)", "FULL | Yes"),
+        ("2. Restore", "Restore | Yes"),
+        ("3", "Yes"),
+        ("In 2019", "In 2019 | Yes"),
+        ("2.5 GB", "2.5 GB | Yes"),
+        ("10 servers", "10 servers | Yes"),
+    ],
+)
+def test_the_number_of_a_row_is_no_figure(head: str, stated: str) -> None:
+    """A label in brackets or before a full stop is in no passage; any other number of the first cell is compared."""
+    _, *cells = find_claims(parse_draft(f"| Row | Safe | Quick |\n|---|---|---|\n| {head} | Yes [{A}] | No [{A}] |\n"))
+    assert find_claims(parse_draft(f"| Row | Safe |\n|---|---|\n| {head} | Yes [{A}] |\n"))[0].stated == stated
+    assert cells[0].subject.startswith(head), "a row is still told from another"
 
 
 def test_an_uncited_cell_beside_cited_ones_is_no_claim() -> None:

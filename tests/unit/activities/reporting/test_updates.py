@@ -182,7 +182,7 @@ def test_text_of_another_kind_divides_what_it_is_put_into() -> None:
         (append("~~~\nclosed by another sign\n```"), "code fence"),
         (append("A <b>bold</b> word."), "raw HTML"),
         (append("<!-- hidden -->"), "raw HTML"),
-        (append("x" * 801), "at most 800"),
+        (append("x" * 801), "at most 720"),
         (append(" \n"), "without words"),
         (after(9, "Text."), "none of the section's numbers, 1 to 3"),
         (instead(0, "Text."), "none of the section's numbers"),

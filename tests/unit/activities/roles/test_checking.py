@@ -14,13 +14,15 @@ from activities.roles.claim_checking import (
     with_control,
 )
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_rendering import load_prompt, render_role
+from activities.roles.prompt_files import load_prompt
+from activities.roles.prompt_rendering import render_role
 from contracts.addresses import long_hash
 from contracts.checking import (
     AskedClaim,
     AskedEntry,
     ClaimAnswer,
     ClaimPlace,
+    Fault,
     QuotePlace,
     ShownPassage,
     ShownSection,
@@ -225,14 +227,14 @@ SECTION = ShownSection(
 )
 
 
-def second_look(verdict: str, quotes: list[str], lacking: list[str]) -> ClaimAnswer:
+def second_look(verdict: str, quotes: list[str], lacking: list[str], fault: str = "") -> ClaimAnswer:
     """The answer about a statement that is shown with a section, beside one without, of which it names words."""
     claim = CLAIMS[0].with_fields(sections=[SECTION.id])
     request = request_of([claim, CLAIMS[1]]).with_fields(sections=[SECTION])
     given = checking_work.believing(render_role(CHECKER, request, {}).prompt)["verdicts"]
     for item in given:
         if item["verdict"] == "supported":
-            item |= {"verdict": verdict, "quotes": quotes, "lacking": lacking}
+            item |= {"verdict": verdict, "quotes": quotes, "lacking": lacking, "fault": fault}
     draft, _ = answers.answer_of(
         CHECKER,
         ChatReply(
@@ -269,6 +271,22 @@ def test_what_is_supported_in_part_names_its_words_without_a_passage() -> None:
     answer = second_look("partial", ["It holds 128 MB by default"], ["the CACHE  holds", "and nothing else"])
     assert answer.lacking == ["The cache holds"]
     assert second_look("supported", ["It holds 128 MB by default"], ["The cache holds"]).lacking == []
+
+
+@pytest.mark.parametrize(
+    ("verdict", "given", "fault"),
+    [
+        ("partial", "condition", Fault.CONDITION),
+        ("partial", " Weaker", Fault.WEAKER),
+        ("partial", "something else", None),
+        ("partial", "", None),
+        ("supported", "missing", None),
+    ],
+)
+def test_partial_support_has_a_fault(verdict: str, given: str, fault: Fault | None) -> None:
+    """It decides what follows; a word that is none of them is none, and no other verdict has any."""
+    answer = second_look(verdict, ["It holds 128 MB by default"], [], given)
+    assert (answer.verdict, answer.fault) == (Verdict(verdict), fault)
 
 
 def test_the_title_of_the_report_is_shown_once() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from activities.roles.prompt_rendering import ItemTexts, load_prompt, prompt_of, render_role
+from activities.roles.prompt_files import load_prompt, prompt_of
+from activities.roles.prompt_rendering import ItemTexts, render_role
 from activities.roles.run_role import task_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
+from contracts.checking import CheckedSource
 from contracts.checking_roles import REVIEWER, ReviewedClaim, ReviewInput
 from contracts.evidence import Gap, SectionRef, Verdict
 from contracts.living_roles import DECOMPOSER, FETCH_URL
@@ -24,6 +26,7 @@ from contracts.research_trees import TaskType
 from contracts.resolved import CorpusFolder, CorpusOverview, CorpusSnapshot
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
+from contracts.tokens import Level
 from contracts.tools import MAX_CALLS
 from contracts.vocabulary import Confidence, Phase, Severity
 from providers.interfaces import RenderedPrompt
@@ -432,6 +435,23 @@ def test_a_reviewer_is_shown_the_statements_in_doubt() -> None:
     prompt = unmarked(rendered(REVIEWER, ReviewInput(draft=reference("# Draft"), claims=claims)).prompt)
     assert [f"Statement {number}" in prompt for number in range(4)] == [False, True, False, True]
     assert "but for 2 that their passages support" in prompt
+
+
+def test_of_a_reviewed_draft_the_passages_become_shorter_first() -> None:
+    """What a reviewer judges is the draft; if it is shortened all the same, it says so."""
+    text = "Vacuum prevents transaction ID wraparound by freezing old rows. " * 12
+    cited = passage(text, text.strip())
+    draft = "# Draft\n\n" + "".join(f"Statement {number} on rows says that much of it. " for number in range(90))
+    read = CheckedSource(id=SOURCE, title="Manual", text=reference(text))
+    request = ReviewInput(**common(draft=reference(draft), evidence=[cited], sources=[read]))
+    documents = {reference(draft).hash: draft, reference(text).hash: text}
+    full = render_role(REVIEWER, request, documents)
+    kinds = {item.id: item for item in full.items}
+    assert kinds["draft"].rank > kinds[cited.id].rank
+    assert "shortened for lack of room" not in full.prompt
+    less = render_role(REVIEWER, request, documents, {"draft": Level.COMPRESSED, cited.id: Level.HEADLINE})
+    assert re.search(r"shortened for lack of room: [\d,]+ of [\d,]+ characters are shown", less.prompt)
+    assert len(less.prompt) < len(full.prompt) - len(draft) / 3
 
 
 def test_sections_are_offered_where_some_are_hidden() -> None:

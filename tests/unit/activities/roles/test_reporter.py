@@ -78,7 +78,7 @@ async def by_rules(**changes: Any) -> ReporterResult:
 def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> None:
     """Sections of other headings are not shown, and ids are labels of this run."""
     prompt = unmarked(render_role(REPORTER, request(purpose="say what it costs"), DOCUMENTS).prompt)
-    assert f"1: Known before {marker(B.id)}.\n2: Without a source.\n3: - an item" in prompt
+    assert f"1: Known before {marker(B.id)}.\n2: Without a source.\n\n3: - an item" in prompt
     assert "Vacuum must visit every table \\[3\\]. It takes a while." in prompt
     assert "say what it costs" in prompt
     assert B.id not in prompt
@@ -86,6 +86,27 @@ def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> N
     assert [line[:10] for line in prompt.splitlines() if ". Finding" in line] == ["1. Finding", "2. Finding"]
     empty = unmarked(render_role(REPORTER, request(draft=None), DOCUMENTS).prompt)
     assert "(nothing yet)" in empty
+
+
+def test_it_sees_paragraphs_and_subheadings() -> None:
+    """A sentence that is put after the last one of a paragraph belongs to it; subheadings take no operation."""
+    body = f"One [{B.id}]. Two.\n\nThree.\n\n### Costs\n\n- four\n- five"
+    written = report_with(body)
+    stored = DocumentRef(hash=digest(written.text), size=len(written.text))
+    prompt = render_role(REPORTER, request(draft=stored), {**DOCUMENTS, stored.hash: written.text}).prompt
+    shown = unmarked(prompt).partition("Its numbered text:")[2].partition("Notes with")[0]
+    lines = [line.strip() for line in shown.splitlines()[2:-2]]
+    assert lines[-9:] == [
+        f"1: One {marker(B.id)}.",
+        "2: Two.",
+        "",
+        "3: Three.",
+        "",
+        "### Costs",
+        "",
+        "4: - four",
+        "5: - five",
+    ]
 
 
 def test_of_a_long_section_the_end_is_shown_with_its_numbers() -> None:
@@ -96,6 +117,8 @@ def test_of_a_long_section_the_end_is_shown_with_its_numbers() -> None:
     prompt = render_role(REPORTER, given, {**DOCUMENTS, stored.hash: long.text}).prompt
     assert "900: Sentence 899 says" in prompt
     assert "1: Sentence 0 says" not in unmarked(prompt)
+    first = next(line for line in unmarked(prompt).splitlines() if ": Sentence" in line).partition(":")[0]
+    assert f"[the parts before {first} are not shown]" in prompt
     assert len(prompt) / 3 < worst_call(REPORTER, given).input_tokens
 
 

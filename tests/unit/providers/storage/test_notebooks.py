@@ -19,7 +19,7 @@ from contracts.checking import (
     Verdict,
 )
 from contracts.checking_roles import REVIEWER, ReviewInput
-from contracts.evidence import DocumentRef, Finding
+from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.notebooks import AnalysisEntry, replace_by_references
 from contracts.report_updates import REPORTER
 from contracts.roles import SYNTHESIZER, WriteInput
@@ -69,7 +69,9 @@ async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: P
     completed = await world.notebooks.complete_input(sent, SYNTHESIZER)
     assert len(sent.entries) > 1
     assert sent.findings == []
-    assert [one.id for one in completed.findings] == [one.id for one in request.findings]
+    assert {one.id for one in completed.findings} == {one.id for one in request.findings}
+    order = [one.iteration for one in completed.findings]
+    assert order == sorted(order)
 
 
 async def test_a_reporter_sees_the_notes_it_was_sent(tmp_path: Path) -> None:
@@ -163,6 +165,23 @@ async def test_a_text_is_read_from_the_store_once_and_is_gone_when_deleted(tmp_p
     assert await store.delete(document)
     with pytest.raises(ContentMissing):
         await store.get_text(document)
+
+
+async def test_a_writer_gets_findings_on_the_same_words_together(tmp_path: Path) -> None:
+    """What shares more than half of a passage stands together, within its iteration; neighbours do not count."""
+    world = World(tmp_path)
+    places = {"ev-1": (0, 100), "ev-2": (40, 120), "ev-3": (110, 300), "ev-4": (0, 100), "ev-5": (20, 60)}
+    evidence = [
+        Evidence(id=name, source_id="src-2" if name == "ev-4" else "src-1", start=start, end=end)
+        for name, (start, end) in places.items()
+    ]
+    findings = [
+        Finding(id=f"f-{name}", statement="It is so.", evidence_ids=[name], iteration=2 if name == "ev-5" else 1)
+        for name in ("ev-1", "ev-4", "ev-3", "ev-5", "ev-2")
+    ]
+    entry = await world.notebooks.write(AnalysisEntry(findings=findings, evidence=evidence))
+    request = await world.notebooks.complete_input(WriteInput(entries=[entry]), SYNTHESIZER)
+    assert [one.id for one in request.findings] == ["f-ev-1", "f-ev-2", "f-ev-4", "f-ev-3", "f-ev-5"]
 
 
 @pytest.mark.parametrize("contradicts", [[], ["f-9"]], ids=["repeated", "contradicting"])

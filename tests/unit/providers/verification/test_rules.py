@@ -265,6 +265,21 @@ def test_a_short_name_means_all_names_that_end_with_it() -> None:
     assert [each.words for each in find_code_names(claim, texts)] == ["cost_limit"]
 
 
+def test_the_beginning_of_names_is_known_with_one_of_them() -> None:
+    """`max_locks_per_*` stands for several names; a beginning that no name has is asked about."""
+    found = find_code_names("Raise max_locks_per_* and min_locks_per_*", ["max_locks_per_page is a setting."])
+    assert [each.words for each in found] == ["min_locks_per_"]
+
+
+def test_a_number_behind_a_hyphen_belongs_to_its_name() -> None:
+    """`N-200` is one missing name, and no figure; between numbers and before a unit a hyphen joins figures."""
+    assert [each.words for each in find_differences("It begins at offset N-200 of it", ["It begins there."])] == [
+        "N-200"
+    ]
+    for claim, number in (("It takes 100-200 steps", "100"), ("It takes a pre-set 300 MB", "300 MB")):
+        assert number in str(find_differences(claim, ["It takes some."])[0].reason)
+
+
 def test_a_passage_need_not_name_what_its_page_is_about() -> None:
     """The name of the product stands all over its manual; one that the page names once is missing in the passage."""
     page = "Zebra keeps it. " * 30 + "Another store, Quagga, does not."

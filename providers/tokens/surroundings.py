@@ -1,0 +1,131 @@
+"""The text around a passage of a page without which a reader may miss what the passage speaks of. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Final
+
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of
+from providers.text import sentence_spans
+from providers.tokens.lookup import with_announced
+
+BEFORE_CHARACTERS: Final = 400  # of a paragraph or an item before a passage in it
+LEAD_CHARACTERS: Final = 300  # of what stands above that and introduces it
+AFTER_CHARACTERS: Final = 250
+ANNOUNCED_CHARACTERS: Final = 600  # of a list that a passage announces
+AFTER_LABEL_CHARACTERS: Final = 1_500
+"""Between the line that labels paragraphs and one of them that may still speak of it."""
+OMISSION: Final = " … "
+
+
+def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str, str]:
+    """Return the text before and after a place, at most `limit` characters of each, cut between words."""
+    before = text[max(0, start - limit) : start]
+    after = text[end : end + limit]
+    if start > limit and " " in before:
+        before = before.split(" ", 1)[1]
+    if end + limit < len(text) and " " in after:
+        after = after.rsplit(" ", 1)[0]
+    return before, after
+
+
+def surroundings(text: str, start: int, end: int) -> tuple[str, str]:
+    """Return the text of a page before and after a passage without which a reader may miss what it speaks of.
+
+    Before it stand its paragraph or item from the beginning, or the nearest sentences of a long one; above that the
+    introduction of its list, the line that labels its paragraphs, and the sentence before its paragraph. After it stand
+    the rest of its sentence and the next ones of its block, or what it announces with a colon. Omissions are marked.
+    """
+    blocks = blocks_of(text)
+    return _before(text, blocks, start), _after(text, blocks, end)
+
+
+def _before(text: str, blocks: Sequence[PassageBlock], start: int) -> str:
+    index = _block_at(blocks, start)
+    if index is not None:
+        inside = _last_sentences(text, blocks[index].start, start, BEFORE_CHARACTERS)
+        is_first = inside == blocks[index].start and len(sentence_spans(text[inside:start])) < 2
+        return _joined(text, [*_above(text, blocks, index, is_first=is_first), (inside, start)])
+    if text[:start].rstrip(" \t").endswith("\n\n"):  # a line that labels what is below it
+        return ""
+    return text_around(text, start, start)[0]
+
+
+def _block_at(blocks: Sequence[PassageBlock], place: int) -> int | None:
+    """Return the index of the block in which a place lies; None outside of any."""
+    index = bisect_right(blocks, place, key=lambda block: block.start) - 1
+    if index < 0 or place >= blocks[index].end:
+        return None
+    return index
+
+
+def _last_sentences(text: str, start: int, end: int, limit: int) -> int:
+    """Return where the last sentences of `text[start:end]` begin that have at most `limit` characters together.
+
+    A part of a sentence that is longer than that begins with a word.
+    """
+    if end - start <= limit:
+        return start
+    first = end - limit
+    begins = [first + begin for begin, _ in sentence_spans(text[first:end])][1:]
+    if begins:
+        return begins[0]
+    blank = text.find(" ", first, end)
+    return blank + 1 if blank >= 0 else first
+
+
+def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: bool) -> list[tuple[int, int]]:
+    """Return the places of what stands above a block and says what it speaks of, in the order of the text.
+
+    `is_first` is true for a passage in the first sentence of the block, which may go on from the sentence before.
+    """
+    block = blocks[index]
+    places = []
+    if block.label and (label := _place_of_label(text, block)):
+        places.append(label)
+    if block.kind is Kind.ITEM and block.lead:
+        first, last = block.lead
+        places.append((_last_sentences(text, first, last, LEAD_CHARACTERS), last))
+    elif block.kind is Kind.PROSE and is_first and index and blocks[index - 1].headings == block.headings:
+        above = blocks[index - 1]
+        if above.kind in (Kind.PROSE, Kind.LINE):
+            first = _last_sentences(text, above.start, above.end, LEAD_CHARACTERS)
+            spans = sentence_spans(text[first : above.end])
+            places.append((first + spans[-1][0] if spans else first, above.end))
+    # A label that stands below the sentence before its paragraph makes that one needless.
+    return [place for place in places if place[0] >= places[0][0]]
+
+
+def _place_of_label(text: str, block: PassageBlock) -> tuple[int, int] | None:
+    """Return the place of the line that labels a block, such as the name of an option above its paragraphs."""
+    first = max(0, block.start - AFTER_LABEL_CHARACTERS)
+    place = text.rfind(block.label, first, block.start)
+    if place < 0:
+        return None
+    return place, place + len(block.label)
+
+
+def _joined(text: str, places: Sequence[tuple[int, int]]) -> str:
+    """Return the texts of places in order, with a mark of omission between two that do not follow each other."""
+    (start, end), *others = places
+    joined = text[start:end]
+    for first, last in others:
+        between = text[end:first]
+        joined += (OMISSION if between.strip() else between) + text[first:last]
+        end = last
+    return joined
+
+
+def _after(text: str, blocks: Sequence[PassageBlock], end: int) -> str:
+    """Return the text after a passage: sentences of its block, or what it announces with a colon."""
+    if text[end - 1 : end] == ":":
+        return text[end : with_announced(text, end, end + ANNOUNCED_CHARACTERS)]
+    index = _block_at(blocks, end - 1)
+    if index is None:
+        return text_around(text, end, end)[1]
+    rest = text[end : blocks[index].end]
+    if len(rest) <= AFTER_CHARACTERS:
+        return rest
+    ends = [last for _, last in sentence_spans(rest[:AFTER_CHARACTERS])][:-1]
+    if ends:
+        return rest[: ends[-1]].rstrip()
+    return rest[:AFTER_CHARACTERS].rsplit(" ", 1)[0]

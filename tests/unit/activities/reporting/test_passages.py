@@ -1,0 +1,107 @@
+"""What stands beside a passage when a checker sees it."""
+
+import pytest
+
+from activities.reporting.passages import show_passage
+from contracts.evidence import Evidence
+from providers.tokens.surroundings import (
+    AFTER_CHARACTERS,
+    BEFORE_CHARACTERS,
+    LEAD_CHARACTERS,
+    OMISSION,
+    surroundings,
+)
+
+PAGE = """# Patterns
+
+The rights have exceptions. A user may want to limit them.
+
+This can be done in three ways, of which the following are examples:
+
+- Remove the path. Only whole names are found.
+- Leave the path and grant rights. All users share it. However, this is never secure. It suits one user.
+- Write whole names.
+
+In both cases a restart is needed. It takes a second.
+
+MIN_DESCRIPTOR=N
+
+The library never uses a number below N.
+
+Low numbers are a danger. The protection can be turned off by setting this option to 0.
+
+It is set when it is built:
+
+```
+make MIN_DESCRIPTOR=0
+```
+
+## Costs
+
+They are low.
+"""
+
+LEAD = "This can be done in three ways, of which the following are examples:"
+
+
+def beside(quote: str, page: str = PAGE) -> tuple[str, str]:
+    """The text before and after a passage on one line each."""
+    start = page.index(quote)
+    before, after = surroundings(page, start, start + len(quote))
+    return " ".join(before.split()), " ".join(after.split())
+
+
+@pytest.mark.parametrize(
+    ("quote", "before", "after"),
+    [
+        (
+            "However, this is never secure.",
+            f"{LEAD}{OMISSION}- Leave the path and grant rights. All users share it.",
+            "It suits one user.",
+        ),
+        ("In both cases a restart is needed.", "", "It takes a second."),
+        ("This can be done in three ways", "A user may want to limit them.", ", of which the following are examples:"),
+        (
+            "The protection can be turned off by setting this option to 0.",
+            "MIN_DESCRIPTOR=N The library never uses a number below N. Low numbers are a danger.",
+            "",
+        ),
+        ("MIN_DESCRIPTOR=N\n\nThe library", "", "never uses a number below N."),
+        (
+            "It is set when it is built:",
+            f"MIN_DESCRIPTOR=N{OMISSION}The protection can be turned off by setting this option to 0.",
+            "``` make MIN_DESCRIPTOR=0 ```",
+        ),
+        ("They are low.", "", ""),
+    ],
+)
+def test_a_passage_comes_with_what_it_refers_to(quote: str, before: str, after: str) -> None:
+    """Its item with the list's introduction, the sentence before its paragraph, the line that labels it, what it
+    announces; nothing of another section.
+    """
+    assert beside(quote) == (before, after)
+
+
+def test_the_text_beside_a_passage_is_bounded() -> None:
+    """Of a long paragraph the nearest whole sentences are shown, also of one in a list with a long introduction."""
+    many = "".join(f"Sentence {number} says that much. " for number in range(60))
+    page = f"{many}These are all:\n\n- {many}This is it. {many}\n"
+    before, after = beside("This is it.", page)
+    assert len(before) <= BEFORE_CHARACTERS + LEAD_CHARACTERS + len(OMISSION)
+    assert before.startswith("Sentence 5")
+    assert "These are all: … Sentence" in before
+    assert before.endswith("Sentence 59 says that much.")
+    assert len(after) <= AFTER_CHARACTERS
+    assert after.startswith("Sentence 0 says")
+    assert after.endswith("that much.")
+    endless = f"{'word ' * 400}This is it. {'word ' * 400}"
+    assert [len(part) <= BEFORE_CHARACTERS for part in beside("This is it.", endless)] == [True, True]
+
+
+def test_a_passage_is_contiguous_with_the_text_beside_it() -> None:
+    """What is quoted across the edge of a passage is found; the mark of an omission is never between them."""
+    for quote in ("However, this is never secure.", "by setting this option to 0."):
+        start = PAGE.index(quote)
+        item = Evidence(id="ev-1", source_id="src-1", start=start, end=start + len(quote))
+        shown = show_passage(item, "Manual", PAGE)
+        assert shown.before.rpartition(OMISSION)[2] + quote in PAGE
