@@ -140,7 +140,17 @@ def schema_text(answer: type[RoleAnswer], left_out: tuple[str, ...] = ()) -> str
     while unused := [name for name in definitions if f'"#/$defs/{name}"' not in json.dumps(schema)]:
         for name in unused:
             del definitions[name]
-    return json.dumps(schema)
+    return json.dumps(_without_titles(schema))
+
+
+def _without_titles(schema: Any) -> Any:
+    """Return a schema without the titles of its parts, which repeat their names; every call pays for its schema."""
+    if isinstance(schema, list):
+        return [_without_titles(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A field may be named so: its description is no string.
+    return {name: _without_titles(part) for name, part in schema.items() if name != "title" or isinstance(part, dict)}
 
 
 def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:

@@ -663,3 +663,17 @@ def test_readers_are_given_the_titles_of_all_pages() -> None:
     assert "- 34.19. SSL Support" in prompt
     assert "- A B" in prompt
     assert prompt.index("SSL Support") < prompt.index("<sub_queries")
+
+
+class Headed(roles.RoleAnswer):
+    """An answer with a field of that name."""
+
+    title: str = ""
+
+
+def test_a_schema_has_no_titles_that_repeat_its_names() -> None:
+    """They are a sixth of an analyzer's schema, which each of its calls pays for; a field may be called so."""
+    text = schema_text(roles.AnalyzerAnswer)
+    assert '"title"' not in text
+    assert len(text) < 0.9 * len(json.dumps(roles.AnalyzerAnswer.model_json_schema()))
+    assert list(json.loads(schema_text(Headed))["properties"]) == ["title"]
