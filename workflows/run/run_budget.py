@@ -136,13 +136,14 @@ class RunBudget:
         least = max(least_output, asked_output(request, run.state.accounts.call_sizes))
         while True:
             reserve = NOTHING if closes else self._left_by(role, request)
-            usual = self._usual_call(role, request, bound)
+            usual = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
             if measured is not None:
                 usual = usual.with_fields(input_tokens=measured.input_tokens)
-            likely = usual.with_fields(output_tokens=max(usual.output_tokens, min(least, bound.output_tokens)))
+            likely = usual.with_fields(output_tokens=self._likely_output(role, request, bound, usual, least))
             most = likely
             if not isinstance(request, AnalyzeInput):  # what a reading cannot use would shorten those beside it
                 most = likely.with_fields(output_tokens=bound.output_tokens)
+            usual = usual.with_fields(output_tokens=min(usual.output_tokens, likely.output_tokens))
             choices = [most, likely]
             widest = most.with_fields(input_tokens=bound.input_tokens)
             if measured is None and self._fits_twice(role, widest, reserve):
@@ -157,8 +158,9 @@ class RunBudget:
                 return Granted(number, guess, bound, NOTHING, is_limited=True, shortens=False)
             if refused is not None:
                 # Less than the prompt would ask for is asked for then, down to a part of what such calls usually need.
-                choices = self._parts(role, likely, reserve, whole_input=is_least)
-                choices = choices or self._parts(role, usual, reserve, whole_input=is_least)
+                useful = self._useful_output(role, likely)
+                choices = self._parts(role, likely, reserve, useful, whole_input=is_least)
+                choices = choices or self._parts(role, usual, reserve, useful, whole_input=is_least)
             for chosen in choices:
                 wanted = reservation(chosen, price)
                 if self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve) is None:
@@ -177,15 +179,19 @@ class RunBudget:
             )
             run.inbox.check_interruption()
 
-    def _usual_call(self, role: RoleSpec[Any, Any], request: RoleInput, bound: Usage) -> Usage:
-        """Return a size that few calls of a role exceed; a reading's output follows what it asks for."""
-        seen = self._run.state.accounts.call_sizes
-        reasoning = self._run.resolved.reasoning_tokens
-        usual = likely_call(role, bound, seen, reasoning)
-        if not isinstance(request, AnalyzeInput):
-            return usual
-        output = reading_output(role, request, seen, reasoning)
-        return usual.with_fields(output_tokens=min(output, bound.output_tokens))
+    def _likely_output(
+        self, role: RoleSpec[Any, Any], request: RoleInput, bound: Usage, usual: Usage, least: int
+    ) -> int:
+        """Return the output tokens expected of a call, `least` or more within its bound.
+
+        A reading is expected to write what it asks for, any other call at least what calls of its role usually do.
+        """
+        output = usual.output_tokens
+        if isinstance(request, AnalyzeInput):
+            output = reading_output(
+                role, request, self._run.state.accounts.call_sizes, self._run.resolved.reasoning_tokens
+            )
+        return min(max(output, least), bound.output_tokens)
 
     @property
     def _is_agent(self) -> bool:
@@ -199,9 +205,12 @@ class RunBudget:
         return self._refusal(role, reservations.total, reservations.total_tokens, wanted + wanted, reserve) is None
 
     def _parts(
-        self, role: RoleSpec[Any, Any], likely: Usage, reserve: Reservation, *, whole_input: bool
+        self, role: RoleSpec[Any, Any], likely: Usage, reserve: Reservation, useful: float, *, whole_input: bool
     ) -> list[Usage]:
-        """Return the part of a call's likely size that fits without calls in flight; empty if it is too small."""
+        """Return the part of a call's likely size that fits without calls in flight; empty if it is too small.
+
+        `useful` are the fewest tokens of output with which it is made.
+        """
         limits = self._run.resolved.limits
         used = self._run.state.accounts.usage
         price = self.price(role)
@@ -220,11 +229,16 @@ class RunBudget:
             part = whole  # rather a briefer answer than less to read
         else:
             part = part_that_fits(likely, tokens, cost, price, whole_input=False)
-        # An agent whose share leaves room for a finding or two ends, and another agent gets what is left.
-        useful = 0.0
-        if self._is_agent and role.name == ANALYZER.name:
-            useful = USEFUL_PART * min(role.expected_output_tokens, likely.output_tokens)
         return [] if part is None or part.output_tokens < useful else [part]
+
+    def _useful_output(self, role: RoleSpec[Any, Any], likely: Usage) -> float:
+        """Return the fewest tokens of output with which a call of a likely size is made.
+
+        An agent whose share leaves room for a finding or two ends, and another agent gets what is left.
+        """
+        if self._is_agent and role.name == ANALYZER.name:
+            return USEFUL_PART * min(role.expected_output_tokens, likely.output_tokens)
+        return 0.0
 
     def _refusal(
         self,
@@ -328,7 +342,7 @@ class RunBudget:
         alone = self.reservations.unexplained, self.reservations.unexplained_tokens
         return any(
             self._refusal(reader, *alone, reservation(part, price), reserve) is None
-            for part in self._parts(reader, size, reserve, whole_input=False)
+            for part in self._parts(reader, size, reserve, self._useful_output(reader, size), whole_input=False)
         )
 
     def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
