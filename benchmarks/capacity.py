@@ -446,7 +446,7 @@ def main() -> None:
         "### Runs a minute on a quiet machine of two cores, modelled",
         of_grid(curves),
         "![Runs a minute, modelled](pictures/capacity-machine.svg)",
-        "### Runs a minute on a machine that others use, measured and modelled",
+        "### Runs a minute, measured and modelled",
         comparison(rows),
         "### A likely run of a real model, by strategy",
         table(f"strategy, medium depth | calls | tokens shown | tokens written | {dollars}", likely_runs()),

@@ -113,11 +113,12 @@ async def points(processes: int, folder: Path, sizes: tuple[int, ...]) -> list[d
         crowd = Crowd(Bench(made, await made.client(), (world, model)))
         pids = [worker.running.pid for worker in made.workers]
         for size in sizes:
-            await crowd.grow(size, RAMP_SECONDS)
+            ramp, window = max(RAMP_SECONDS, size), max(WINDOW_SECONDS, 1.5 * size)
+            await crowd.grow(size, ramp)
             began, first = time.monotonic(), len(crowd.ended)
             before = (crowd.bench.cpu()["server"], sum(map(cpu_seconds, pids)), crowd.bench.cpu_of_fakes())
             busy = busy_seconds()
-            await asyncio.sleep(WINDOW_SECONDS)
+            await asyncio.sleep(window)
             seconds = time.monotonic() - began
             runs = crowd.ended[first:]
             if len(runs) < LEAST_RUNS:

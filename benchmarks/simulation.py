@@ -39,13 +39,19 @@ class Clock:
 
 
 class Machine:
-    """Cores that processes share, each process using one at most."""
+    """Cores that processes share, each using one at most; of 1.5 cores two that work have three quarters each."""
 
     def __init__(self, clock: Clock, cores: float) -> None:
         self.clock = clock
-        self.slowness = max(1.0, math.ceil(cores) / cores)
-        self._free = math.ceil(cores)
+        self._cores = cores
+        self._places = math.ceil(cores)
+        self._free = self._places
         self._ready: deque[Process] = deque()
+
+    @property
+    def slowness(self) -> float:
+        """Seconds that a processor second takes while as many processes work as now."""
+        return max(1.0, (self._places - self._free) / self._cores)
 
     def offer(self, process: "Process") -> None:
         """A process has work."""
@@ -77,7 +83,7 @@ class Process:
 
     def do(self, seconds: float, then: Action) -> None:
         """Use processor time, and go on."""
-        self._jobs.append((seconds * self.machine.slowness, then))
+        self._jobs.append((seconds, then))
         if len(self._jobs) == 1:
             self.machine.offer(self)
 
@@ -87,12 +93,12 @@ class Process:
 
         def end() -> None:
             self._jobs.popleft()
+            self.machine.done()
             if self._jobs:
                 self.machine.offer(self)
-            self.machine.done()
             then()
 
-        self.machine.clock.after(seconds, end)
+        self.machine.clock.after(seconds * self.machine.slowness, end)
 
 
 @dataclass
