@@ -254,7 +254,7 @@ def test_claims_with_many_passages_are_divided_over_more_calls(sizes: list[int],
     assert claims_per_call(sizes) == expected
 
 
-@pytest.mark.parametrize(("characters", "expected"), [(900, 5), (6_400, 14), (60_000, 16)])
+@pytest.mark.parametrize(("characters", "expected"), [(900, 5), (6_400, 14), (60_000, 20)])
 def test_the_number_of_findings_follows_what_is_shown(characters: int, expected: int) -> None:
     """A page of settings has one in each paragraph; of sections alone these count, not the pages that they are from."""
     assert max(5, roles.findings_of_text(characters)) == expected

@@ -94,7 +94,7 @@ def settings(count: int) -> str:
 
 def test_parts_of_a_page_without_headings_are_named_by_their_terms() -> None:
     """The first words of a part may be the end of a text that began before: from them no reader can choose."""
-    text = settings(24).replace("ENABLE_13", "```\nENABLE_13\n```")
+    text = settings(24).replace("ENABLE_13", "```\nin use\n\nENABLE_13\n\nof old\n```")
     parts = sections_of(text)
     names = "; ".join(part.title for part in parts[1:])
     assert names.count("SET part.9") == 1

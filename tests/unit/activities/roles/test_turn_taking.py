@@ -256,3 +256,17 @@ def test_an_older_answer_is_shortened_by_whole_notes() -> None:
     assert "24, which can be reported by number]" in lowest
     assert len(lowest) < 0.15 * len(text)
     assert shortened_notes("92¦A page of titles.\n92¦1. One", Level.HEADLINE) == ""
+
+
+def test_an_older_answer_of_another_kind_keeps_its_first_line() -> None:
+    """It names the section that was written, or what was searched for; from a sentence alone no role knows where."""
+    output, stored = take(called(("look_up", {"word": "vacuum"})))
+    section = "\n".join(f"Vacuum step {number} freezes old rows of a table." for number in range(60))
+    text = f"“Upkeep”: 900 characters inserted, 0 removed.\n{section}"
+    request = following(output).with_fields(answers=[ToolAnswer(call_id=output.calls[0].id, text=text)])
+    second, stored = take(called(("look_up", {"word": "rows"})), request, stored)
+    later = following(second)
+    _, render = render_turn(ASKER, later, {later.transcript.hash: stored})
+    shown = json.dumps([one.content for one in render({"answers-1": Level.HEADLINE}).messages], ensure_ascii=False)
+    assert "“Upkeep”: 900 characters inserted, 0 removed." in shown
+    assert 0 < shown.count("Vacuum step") < 10
