@@ -49,13 +49,13 @@ def load_class(what: str, implementation: str, methods: Collection[str]) -> type
     found = getattr(module, class_name, None)
     if not isinstance(found, type):
         classes = {one: value for one, value in vars(module).items() if isinstance(value, type)}
-        near = [f"{one} at line {_line_of(classes[one])}" for one in difflib.get_close_matches(class_name, classes, 1)]
-        nearest = f" (nearest: {near[0]})" if near else ""
+        names = difflib.get_close_matches(class_name, classes, 1)
+        nearest = f" (nearest: {names[0]}{_line_of(classes[names[0]], module, ' at line ')})" if names else ""
         problem = f"{_file_of(module)} has no class {class_name}{nearest}"
         raise PackageFault(f"{what} cannot be loaded: {problem}; correct `implementation`, or remove the package")
     absent = {method for method in methods if not callable(getattr(found, method, None))}
     if missing := sorted(absent | set(getattr(found, "__abstractmethods__", ()))):
-        place = f"{_file_of(module)}:{_line_of(found)}"
+        place = f"{_file_of(module)}{_line_of(found, module, ':')}"
         problem = f"{class_name} at {place} has no method {join_alternatives(missing)}"
         raise PackageFault(f"{what} cannot be used: {problem}; {REMEDY}")
     return found
@@ -81,8 +81,10 @@ def _file_of(module: ModuleType) -> str:
     return "/".join(PurePath(module.__file__ or module.__name__).parts[-depth:])
 
 
-def _line_of(kind: type[Any]) -> int:
-    """Return the first line of a class, or before Python 3.13 that of its first method; 1 if neither is known."""
+def _line_of(kind: type[Any], module: ModuleType, before: str) -> str:
+    """Return the first line of a class with a text before it, or until Python 3.13 that of its first method, if any."""
     codes = [getattr(value, "__code__", None) for value in vars(kind).values()]
-    lines = [code.co_firstlineno for code in codes if code is not None]
-    return int(getattr(kind, "__firstlineno__", min(lines, default=1)))
+    # Classes also have functions of libraries, as protocols do.
+    lines = [code.co_firstlineno for code in codes if code is not None and code.co_filename == module.__file__]
+    line = getattr(kind, "__firstlineno__", min(lines, default=None))
+    return "" if line is None else f"{before}{line}"

@@ -92,7 +92,7 @@ class NewerSchema(StoreUnavailable):
     """
 
     def __init__(self, problem: str) -> None:
-        super().__init__(f"{problem}: start the newer version that wrote it again")
+        super().__init__(f"{problem}: use the newer version that wrote it")
 
 
 class CallInFlight(Retryable):

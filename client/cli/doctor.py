@@ -70,6 +70,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import ending, malformed, probe, probe_address
 from providers.search.declarations import packages_of_providers, search_declaration
+from providers.search.web_api import web_client
 from providers.service_calls import is_confidential
 from workers.composition import open_search_providers, open_servers, open_webhook
 from workers.resolution_inputs import search_choices
@@ -147,7 +148,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield Check("settings", "warn" if notices else "ok", f"digest {settings.digest()}", "; ".join(notices))
     for check in await _check_models(settings):
         yield check
-    faulty = _faulty_packages()
+    faulty = await _faulty_packages(settings)
     if (packages := _check_packages(faulty)) is not None:
         yield packages
     yield await _check_web_search(settings, faulty)
@@ -246,19 +247,25 @@ async def _facts_of_server(server: ModelServer, models: Sequence[str]) -> list[s
     return facts + [window.describe(model) for model, window in windows.items() if window is not None]
 
 
-def _faulty_packages() -> dict[str, str]:
-    """Load each strategy and search provider of a package; return what is wrong with it, by its name."""
+async def _faulty_packages(settings: Settings) -> dict[str, str]:
+    """Load each strategy of a package, and make its search providers; return what is wrong with it, by its name."""
     faulty = {}
     for name in packages_of_strategies():
         try:
             load_declared(declaration(name))
         except PackageFault as error:
             faulty[f"strategy {name}"] = str(error)
-    for name in packages_of_providers():
-        try:
-            search_declaration(name).load()
-        except NotConfigured as error:
-            faulty[name] = str(error)
+    values = settings.search_values()
+    async with web_client("doctor") as client:
+        for name in packages_of_providers():
+            provider = search_declaration(name)
+            try:
+                if provider.problem(values) is None:
+                    provider.open(client, values)
+                else:  # it is not set up, so that it cannot be made
+                    provider.load()
+            except NotConfigured as error:
+                faulty[name] = str(error)
     return faulty
 
 

@@ -143,6 +143,7 @@ async def resume(
     run_id: RunId = "last",
     *,
     now: Annotated[bool, Option("--now", help="search no further, write the report from the findings")] = False,
+    detach: Annotated[bool, Option("--detach", help="print its id at once; a running server does the work")] = False,
     version: Annotated[
         Literal["new"] | None, Option(metavar="new", help="go on with the current code from the last checkpoint")
     ] = None,
@@ -155,6 +156,7 @@ async def resume(
     research resume last
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from the findings so far
+    research resume 7k3f --detach          as `start` does: follow it with `research watch 7k3f`
     research resume 7k3f --version new     after an upgrade, where no worker serves the run any more
     """
     run = await context.find(run_id)
@@ -163,7 +165,8 @@ async def resume(
     if not run.running:
         require_resumable(run, await run.result(), changed=bool(options.assignments or options.model))
     requested = await request_again(run, options)
-    return await RunCommand(context, requested, run, options).execute(report_now=now)
+    command = RunCommand(context, requested, run, options)
+    return await (command.start(report_now=now) if detach else command.execute(report_now=now))
 
 
 async def end_execution(context: CommandContext, run: RunInfo) -> RunInfo:
@@ -361,8 +364,8 @@ class RunCommand:
             leaving.code = self._detach() if result is None else await self._write_report(result)
         return leaving.code
 
-    async def start(self) -> int:
-        """Start the run on the running server and print its id."""
+    async def start(self, *, report_now: bool = False) -> int:
+        """Start the run on the running server and print its id; with `report_now` it writes its report at once."""
         options = self.options
         research_id = self.run.research_id
         await preflight(self.context, self.requested, options, self.run, works=False)
@@ -370,7 +373,9 @@ class RunCommand:
             return ExitCode.COMPLETED
         client = await self.context.running_client()
         await self._update_index()
-        _, how = await self._start(client)
+        handle, how = await self._start(client)
+        if report_now:
+            await handle.stop_and_report()
         if options.as_json:
             print_json({"research_id": research_id, "how": how})
         else:

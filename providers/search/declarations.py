@@ -18,11 +18,11 @@ from pydantic import ConfigDict
 
 from contracts.base import StrictContract
 from contracts.names import SERVER_PREFIX
-from contracts.packages import REMEDY, PackageFault, load_class, load_entry, package_of
+from contracts.packages import REMEDY, PackageFault, fault, load_class, load_entry, package_of
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from contracts.sentences import Message
-from providers.errors import NotConfigured
+from providers.errors import NotConfigured, ProviderError
 from providers.interfaces import SearchProvider
 from providers.service_calls import ensure_confidential, ensure_key, is_confidential
 
@@ -193,8 +193,26 @@ class SearchDeclaration:
 
         Raises `NotConfigured`, also for a class of a package that cannot be used.
         """
-        provider: SearchProvider = self.load()(client, self, values)
+        kind = self.load()
+        if self in BUILT_IN:
+            own: SearchProvider = kind(client, self, values)
+            return own
+        try:
+            provider: SearchProvider = kind(client, self, values)
+        except ProviderError:
+            raise
+        except Exception as error:  # noqa: BLE001  the code of a package may raise anything
+            problem = fault(error, self.implementation.partition(":")[0])
+            raise NotConfigured(f"{self._what} cannot be made: {problem}; {REMEDY}") from None
+        if getattr(provider, "name", None) != self.name:
+            problem = f"its class {self.implementation} gives it no attribute `name` of that value"
+            raise NotConfigured(f"{self._what} cannot be used: {problem}; {REMEDY}")
         return provider
+
+    @property
+    def _what(self) -> str:
+        """The provider and its package, for messages."""
+        return " of ".join(filter(None, [f"the search provider {self.name}", _packages.get(self.name)]))
 
     def load(self) -> type[Any]:
         """Load the class. Raises `NotConfigured` for one of a package that cannot be used."""
@@ -202,9 +220,8 @@ class SearchDeclaration:
             module, _, name = self.implementation.partition(":")
             own: type[Any] = getattr(import_module(module, __package__), name)
             return own
-        what = " of ".join(filter(None, [f"the search provider {self.name}", _packages.get(self.name)]))
         try:
-            return load_class(what, self.implementation, ["search"])
+            return load_class(self._what, self.implementation, ["search"])
         except PackageFault as error:
             raise NotConfigured(str(error)) from None
 

@@ -2,7 +2,7 @@
 
 import structlog
 
-from providers.encryption import Keyring, is_sealed
+from providers.encryption import Keyring
 from providers.errors import ContentCorrupt
 from providers.interfaces import SharedStore, StoredValue
 
@@ -55,10 +55,8 @@ class EncryptedSharedStore:
         await self._inner.close()
 
     def _open(self, key: str, stored: bytes | None) -> bytes | None:
-        if stored is None or (not is_sealed(stored) and not self._keyring.required):
-            return stored
         try:
-            return self._keyring.open(stored, key)
+            return None if stored is None else self._keyring.open(stored, key)
         except ContentCorrupt as error:
             log.warning("shared.refused", reason=str(error))
             return None

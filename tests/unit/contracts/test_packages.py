@@ -69,10 +69,10 @@ def test_a_class_that_is_misspelt_or_lacks_methods_is_named(folder: Path) -> Non
     assert str(misspelt.value).startswith(
         "it cannot be loaded: finders_strategy.py has no class Findr (nearest: Finder"
     )
-    with pytest.raises(PackageFault, match=r"Finder at finders_strategy\.py:\d has no method advance, .*move_on"):
+    with pytest.raises(PackageFault, match=r"Finder at finders_strategy\.py:7 has no method advance, .*move_on"):
         load_class("it", "finders_strategy:Finder", METHODS)
     write(folder, "finders_search", "class Finder:\n    find = None\n")
-    with pytest.raises(PackageFault, match=r"Finder at finders_search\.py:1 has no method search; mend or remove"):
+    with pytest.raises(PackageFault, match=r"Finder at finders_search\.py(:1)? has no method search; mend or remove"):
         load_class("it", "finders_search:Finder", ["search"])
 
 

@@ -46,7 +46,7 @@ async def test_a_session_of_the_version_before_is_read_and_written_as_one_of_tod
     await newer.save("r-1", read, closed=False)
     assert await newer.load("r-1", as_written=True) == read
     with pytest.raises(
-        NewerSchema, match=r"the session r-1\.json has the schema 4, .* reads 3: start the newer version"
+        NewerSchema, match=r"the session r-1\.json has the schema 4, .* reads 3: use the newer version"
     ):
         await RecordSessionStore(records).load("r-1")
     two_later = replace(SESSION, number=SESSION.number + 3, from_before=session_after)
@@ -71,7 +71,7 @@ async def test_an_entry_of_a_notebook_has_a_number(tmp_path: Path) -> None:
     newest = await later.write(entry)
     assert await Notebooks(store, later._schema).read(newest, HitsEntry) == entry
     with pytest.raises(
-        NewerSchema, match=r"the notebook's entry sha256:[0-9a-f]{12} has the schema 2, .* reads 1: start"
+        NewerSchema, match=r"the notebook's entry sha256:[0-9a-f]{12} has the schema 2, .* reads 1: use"
     ):
         await now.read(newest, HitsEntry)
 

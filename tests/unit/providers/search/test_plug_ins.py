@@ -9,9 +9,11 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from providers.errors import NotConfigured
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration, declare_installed, declared_names
 from tests.fakes.web import WebServer, reply
@@ -126,3 +128,43 @@ def test_a_bad_plug_in_is_named(
     with pytest.raises(SettingsError, match=problem):
         load_settings(environment={}, user_folder=tmp_path)
     assert declared_names() == before
+
+
+class Nameless:
+    """A class that was forgotten half way."""
+
+    def __init__(self, *_: object) -> None:
+        """Take what every provider is given."""
+
+    async def search(self, request: object) -> None:
+        """Search nothing."""
+
+
+class Faulty(Nameless):
+    """A class that cannot be made."""
+
+    def __init__(self, *_: object) -> None:
+        raise KeyError("a secret")
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        (
+            "Nameless",
+            r"finder of the package finders 2\.1 cannot be used: its class .*Nameless gives it no attribute `name`",
+        ),
+        (
+            "Faulty",
+            r"finder of the package finders 2\.1 cannot be made: KeyError at tests/unit/.*test_plug_ins\.py:\d+; mend",
+        ),
+        ("Nothing", r"cannot be loaded: tests/unit/providers/search/test_plug_ins\.py has no class Nothing; correct"),
+    ],
+)
+def test_a_provider_that_cannot_be_made_is_named(monkeypatch: pytest.MonkeyPatch, kind: str, problem: str) -> None:
+    """With its package, as an error of the configuration, before it is searched for the first time."""
+    monkeypatch.setitem(declarations._packages, "finder", "the package finders 2.1")
+    sys.modules.setdefault(__name__, sys.modules[test_a_bad_plug_in_is_named.__module__])
+    with pytest.raises(NotConfigured, match=problem) as refused:
+        SearchDeclaration("finder", "Finder", f"{__name__}:{kind}").open(Mock(), {})
+    assert "secret" not in str(refused.value)
