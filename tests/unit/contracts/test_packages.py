@@ -19,6 +19,9 @@ from durable_research.workflows.strategies.units import UnitStrategy
 class Finder(UnitStrategy):
     """It lacks what every strategy has."""
     def replan(self, state): ...
+
+class Seeker(UnitStrategy):
+    """It has nothing of its own."""
 '''
 
 
@@ -56,6 +59,7 @@ def test_what_cannot_be_loaded_is_named_with_package_file_and_line(folder: Path,
     with pytest.raises(PackageFault, match=whole) as refused:
         load_entry("the strategy finder", entry)
     assert "secret" not in str(refused.value)
+    assert "line 2" not in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
     with pytest.raises(PackageFault, match=f"it cannot be loaded: .*{problem.format(name)}"):
         load_class("it", f"{name}:Finder", METHODS)
@@ -69,6 +73,8 @@ def test_a_class_that_is_misspelt_or_lacks_methods_is_named(folder: Path) -> Non
     assert str(misspelt.value).startswith(
         "it cannot be loaded: finders_strategy.py has no class Findr (nearest: Finder"
     )
+    with pytest.raises(PackageFault, match=r"\(nearest: Seeker( at line 10)?\); correct"):
+        load_class("it", "finders_strategy:Seekr", METHODS)
     with pytest.raises(PackageFault, match=r"Finder at finders_strategy\.py:7 has no method advance, .*move_on"):
         load_class("it", "finders_strategy:Finder", METHODS)
     write(folder, "finders_search", "class Finder:\n    find = None\n")

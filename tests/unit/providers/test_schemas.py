@@ -45,9 +45,7 @@ async def test_a_session_of_the_version_before_is_read_and_written_as_one_of_tod
     assert json.loads(await newer.load("r-1", as_written=True) or "") == before
     await newer.save("r-1", read, closed=False)
     assert await newer.load("r-1", as_written=True) == read
-    with pytest.raises(
-        NewerSchema, match=r"the session r-1\.json has the schema 4, .* reads 3: use the newer version"
-    ):
+    with pytest.raises(NewerSchema, match=r"the session r-1\.json has the schema 4, .* reads 3: use the newer version"):
         await RecordSessionStore(records).load("r-1")
     two_later = replace(SESSION, number=SESSION.number + 3, from_before=session_after)
     with pytest.raises(ContentCorrupt, match=r"has the schema 4, .* reads 5 and 6: use a version that reads it"):

@@ -112,7 +112,7 @@ def test_a_process_knows_which_tenant_its_runs_will_have() -> None:
     assert tenant_here(proven, None, "default") == "lab"
     assert tenant_here(proven, "other", "default") == "lab"
     every = lab.with_fields(tenant_keys=SecretStr(f"*={KEY}"))
-    assert tenant_here(every, "alice", "default") == "alice"
+    assert (tenant_here(every, "alice", "default"), tenant_here(every, None, "default")) == ("alice", "lab")
     mapped = Settings.model_validate({"tenants": {"namespaces": {"n": "lab"}}})
     assert (tenant_here(mapped, "x", "n"), tenant_here(mapped, "x", "default")) == ("lab", "default")
     assert tenant_here(Settings(), "x", "default") == "x"

@@ -24,12 +24,15 @@ from contracts.resolved import CorpusSnapshot, Estimate, ModelPrice, ProviderCho
 from contracts.strategies import calls_by_role, closing_calls
 from contracts.tree_sizes import estimate_trees, tree_calls
 from contracts.vocabulary import EngineKind, JudgeMode, ThinkMode
+from providers.shared.day_budget import DayBudget
 from tests.fakes import states
 from tests.fakes.completions_api import CompletionsApi
+from tests.fakes.world import no_list_of_runs
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
 from workers.settings.sections import TenantsSettings
+from workers.shared_state import open_shared_state
 
 SILENT = "http://127.0.0.1:1"
 PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
@@ -111,13 +114,13 @@ async def test_an_endpoint_that_says_nothing_is_waited_for_a_moment(
 
 
 async def test_a_dry_run_has_the_tenant_and_the_money_that_workers_would_find(
-    home: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, endpoint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without workers, too: what is left is named with its return, and reserves nothing; an unproven tenant is refused."""
     prices = {"m": ModelPrice(input=5.0, output=25.0)}
     values = {"limits": {"tenants": {"lab": {"max_cost_usd": 1.5}}}, "budgets": {"usd_per_day": 1.0}}
     settings = Settings.model_validate({**values, "home": home}).with_fields(
-        models=ModelsSettings(default="m", base_url="http://127.0.0.1:1", prices=prices)
+        models=ModelsSettings(default="m", base_url=endpoint, prices=prices)
     )
     dry = RunOptions(dry_run=True)
     refusal = r"may cost 2\.00 US dollars, and 1\.00 of 1\.00 are left today .* or start it again after 00:00 UTC, in"
@@ -125,6 +128,10 @@ async def test_a_dry_run_has_the_tenant_and_the_money_that_workers_would_find(
         with pytest.raises(CommandError, match=refusal) as refused:
             await Workers(settings).prepare(dry, corpus="manual", tenant="lab")
         assert refused.value.code == ExitCode.FAILED
+    assert not await Workers(settings).prepare(dry, corpus="manual", limits={"max_cost_usd": 0.4})
+    async with open_shared_state(settings) as shared:
+        money, _ = await DayBudget(shared.store, settings.budgets, "default", no_list_of_runs).look()
+    assert (money.reserved, money.left) == (0.0, 1.0)
     extractive = settings.with_fields(models=ModelsSettings())
     assert not await Workers(extractive).prepare(dry, corpus="manual", tenant="lab")
     assert "lab" not in capsys.readouterr().out

@@ -199,5 +199,6 @@ async def test_a_connection_is_all_that_a_probe_takes(name: str) -> None:
     reason = await probe(provider)
     assert reason is not None
     assert "127.0.0.1 is not reachable at port" in reason
+    assert reason.endswith("): start its server, or check the port")
     assert "connection refused" in reason
     assert "unknown host" in str(await probe_address("http://nobody.invalid"))
