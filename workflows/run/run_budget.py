@@ -141,7 +141,7 @@ class RunBudget:
                 usual = usual.with_fields(input_tokens=measured.input_tokens)
             likely = usual.with_fields(output_tokens=self._likely_output(role, request, bound, usual, least))
             most = likely
-            if not isinstance(request, AnalyzeInput):  # what a reading cannot use would shorten those beside it
+            if not _reads(role):  # what a reading cannot use would shorten those beside it
                 most = likely.with_fields(output_tokens=bound.output_tokens)
             usual = usual.with_fields(output_tokens=min(usual.output_tokens, likely.output_tokens))
             choices = [most, likely]
@@ -187,7 +187,7 @@ class RunBudget:
         A reading is expected to write what it asks for, any other call at least what calls of its role usually do.
         """
         output = usual.output_tokens
-        if isinstance(request, AnalyzeInput):
+        if isinstance(request, AnalyzeInput) and _reads(role):
             output = reading_output(
                 role, request, self._run.state.accounts.call_sizes, self._run.resolved.reasoning_tokens
             )
@@ -224,7 +224,7 @@ class RunBudget:
         if limits.max_cost_usd is not None:
             cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
         whole = part_that_fits(likely, tokens, cost, price, whole_input=True)
-        brief = BRIEF_READING_PART if issubclass(role.input, AnalyzeInput) else BRIEF_PART
+        brief = BRIEF_READING_PART if _reads(role) else BRIEF_PART
         if whole_input or (whole is not None and whole.output_tokens >= brief * likely.output_tokens):
             part = whole  # rather a briefer answer than less to read
         else:
@@ -363,6 +363,11 @@ class RunBudget:
         if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
             return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))
         return self._run.resolved.model_prices.get(role.tier.value)
+
+
+def _reads(role: RoleSpec[Any, Any]) -> bool:
+    """Return true for a role that writes down what sources say, as many findings as it is asked for at most."""
+    return role in (ANALYZER, EXTRACTOR)
 
 
 def _looks_at_gaps(request: RoleInput) -> bool:
