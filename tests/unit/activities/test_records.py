@@ -411,6 +411,21 @@ async def test_a_change_is_made_once(records: Records) -> None:
         assert (failure.type, failure.non_retryable) == (failures.SESSION_CHANGED, True)
 
 
+async def test_a_change_is_made_to_what_another_version_has_written(records: Records) -> None:
+    """A run that keeps to its version of the workflow code saves that version's form by the activities of any other."""
+    other = SCHEMA_VERSION + 1
+    first, second = ({"schema_version": other, "phase": phase} for phase in ("planning", "gathering"))
+    whole = StateChange(digest=json_digest(first), packed=pack_json(change_between({}, first)))
+    step = pack_json(change_between(first, second))
+    change = StateChange(base=json_digest(first), digest=json_digest(second), packed=step)
+    for sent in (whole, change):
+        await records.call("save_session", SaveRequest(research_id="r-1", change=sent))
+    stored = json.loads(await records.world.sessions.load("r-1", as_written=True) or "")
+    assert (stored["schema_version"], stored["phase"]) == (other, "gathering")
+    refused = await records.failure("prepare_research", prepare(continue_from="r-1"))
+    assert (f"has the schema {other}" in refused.message, refused.non_retryable) == (True, False)
+
+
 async def test_a_change_that_follows_one_in_flight_fits_before_and_after_that_is_stored(records: Records) -> None:
     """Either is the newest state; where the store has a third one, or the change in flight leads elsewhere, it is refused
     by type.
