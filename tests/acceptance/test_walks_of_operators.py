@@ -146,9 +146,9 @@ async def test_a_version_is_replaced_with_open_runs(tmp_path: Path) -> None:
                 ]  # fmt: skip
                 old.terminate()
                 await old.wait()
-                handle = ResearchClient(await made.client()).handle("r-waits")
-                await handle.approve_plan(1)
-                async with asyncio.timeout(120):
-                    assert (await handle.result()).outcome is Outcome.COMPLETED
-                await wait_for(made, "r-works", RunStatus.COMPLETED)
+                client = ResearchClient(await made.client())
+                await client.handle("r-waits").approve_plan(1)
+                for research_id in ("r-waits", "r-works"):
+                    async with asyncio.timeout(120):
+                        assert (await client.handle(research_id).result()).outcome is Outcome.COMPLETED
         assert made.answered_twice() == []
