@@ -13,8 +13,9 @@ from contracts.evidence import Candidate, Gap
 from contracts.orchestrator_roles import AGENT, OpenArguments, WorkInput
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
+from contracts.recursive_roles import SCANNER, ScanInput
 from contracts.resolved import ModelPrice
-from contracts.roles import ANALYZER, AnalyzeInput
+from contracts.roles import ANALYZER, AnalyzeInput, SourceExtract
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from tests.fakes.states import EMPTY_REF, hit, source
@@ -122,6 +123,14 @@ async def test_a_reading_reserves_what_it_asks_for(tmp_path: Path, seen: dict[st
     ]
     assert sizes == [MANUAL.asked_output_tokens, PARAGRAPH.asked_output_tokens]
     assert sizes[0] > 2 * sizes[1]
+
+
+async def test_a_role_that_assesses_sources_gets_what_it_may_write(tmp_path: Path) -> None:
+    """What is asked of it are sentences, no findings: with no more than that, its first answer was cut."""
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    request = ScanInput(sub_query=MANUAL.sub_query, sources=[SourceExtract(id="src-1")])
+    granted = await run.budget.reserve(SCANNER, request, Measured(5_000, is_least=False), 0)
+    assert granted.size.output_tokens >= SCANNER.output_tokens > request.asked_output_tokens
 
 
 async def test_a_model_that_writes_beyond_what_a_reading_asks_for_gets_that_too(tmp_path: Path) -> None:
