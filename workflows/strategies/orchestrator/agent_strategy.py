@@ -381,12 +381,13 @@ def _request(run: ResearchRun) -> WorkInput:
     state = run.state
     position = AgentPosition.of(run.state)
     thinks = thinks_by_itself(run.resolved, AGENT)
-    has_pages = bool(pages_left(state) and (unopened_pages(state) or state.resolution.corpus))
+    has_pages = bool(pages_left(state) and unopened_pages(state))
+    may_open = has_pages or bool(pages_left(state) and state.resolution.corpus)  # a document opens by its place
     # What a search finds is of use only while a page is left to open.
     offered = [SEARCH.name] if searches_left(state) and pages_left(state) else []
     if position.searches or not offered:
         offered.append(AGENT_REPORT.name)
-    if has_pages or position.purposes:  # a page that was read may be read for another purpose
+    if may_open or position.purposes:  # a page that was read may be read for another purpose
         offered.append(OPEN_PAGE.name)
     if not thinks and not position.thought:
         offered.append(THINK.name)
