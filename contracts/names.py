@@ -22,6 +22,9 @@ RESEARCH_NOTICE: Final = "research-notice"
 DEPLOYMENT: Final = "durable-research"
 """Name of the worker deployment, whose versions are the builds of the pool `workflows`."""
 
+SCHEMA_VERSION: Final = 3
+"""Version of the stored state of a run: sessions have it."""
+
 # Task queues, one per worker pool.
 WORKFLOWS_QUEUE: Final = "research-workflows"
 MODELS_QUEUE: Final = "research-models"

@@ -20,6 +20,7 @@ from contracts.checking import Verification
 from contracts.defects import MAX_DEFECTS, Defect
 from contracts.evidence import Candidate, DocumentRef, Evidence, Finding, Gap, QueryRecord, ReportDraft, Source, keys_of
 from contracts.exclusions import is_excluded
+from contracts.names import SCHEMA_VERSION
 from contracts.outcome import (
     AgentDecision,
     Citation,
@@ -40,8 +41,6 @@ from contracts.supervisor_roles import ReflectInput, SupervisorAnswer
 from contracts.tokens import MAX_SHORTENED_CALLS, CallFidelity, FidelityTotals
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
-SCHEMA_VERSION = 3
-"""Version of a stored state; other versions are not read."""
 PACKED_EVENTS = 400
 """Events of a run: all that its state has are saved when it ends or continues as new, and read when it is resumed."""
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from contracts.state import SCHEMA_VERSION
+from contracts.names import SCHEMA_VERSION
 from providers.errors import ContentCorrupt, NewerSchema
 
 F = TypeVar("F")

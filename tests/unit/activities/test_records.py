@@ -26,8 +26,9 @@ from contracts.messages import (
     StateChange,
     TurnRequest,
 )
+from contracts.names import SCHEMA_VERSION
 from contracts.outcome import ReportFiles, ResearchResult
-from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.state import ResearchState
 from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.tenants import TenantRules, proof
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason

@@ -137,7 +137,7 @@ async def test_a_receiver_that_is_away_or_silent_may_come_back() -> None:
     ("text", "problem"),
     [
         ('url = "http://hooks.example.org/a"', "must begin with https://"),
-        ('url = "http://127.0.0.1:9/a"', "needs its `host:port` in allow_hosts"),
+        ('url = "http://127.0.0.1:9/a"', "needs `host:port` in notify.allow_hosts"),
         ('url = "https://user:secret@example.org/a"', "user name"),
         ('url = "https://localhost/a"', "local network"),
         ('url = "ftp://example.org/a"', "only http and https"),

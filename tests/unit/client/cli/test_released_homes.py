@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from contracts.messages import PrepareRequest
-from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.names import SCHEMA_VERSION
+from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import Records

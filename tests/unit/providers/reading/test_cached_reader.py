@@ -85,15 +85,14 @@ async def test_spellings_of_an_address_are_one_page_and_tenants_are_two(desk: De
 async def test_a_page_that_the_content_store_lost_is_fetched_again(
     desk: Desk, which: str, damage: bytes | None
 ) -> None:
-    """A missing or damaged document is a miss."""
-    reader = desk.reader()
-    first = await reader.read(URL)
+    """A missing or damaged document is a miss, for a process that does not remember it."""
+    first = await desk.reader().read(URL)
     digits = digest(first.raw if which == "raw" else first.text.encode()).removeprefix("sha256:")
     path = desk.folder / digits[:2] / digits[2:]
     path.unlink()
     if damage is not None:
         path.write_bytes(damage)
-    again = await reader.read(URL)
+    again = await desk.reader().read(URL)
     assert (again.cached, again) == (False, first)
     assert len(desk.site.read_urls) == 2
 

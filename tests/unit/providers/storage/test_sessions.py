@@ -11,7 +11,8 @@ import pytest
 
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
-from contracts.state import SCHEMA_VERSION, ResearchState, WorkState
+from contracts.names import SCHEMA_VERSION
+from contracts.state import ResearchState, WorkState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, NewerSchema, StorageFull, Unavailable
 from providers.storage import content
