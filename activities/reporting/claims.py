@@ -258,7 +258,7 @@ class _ClaimFinder:
         for number, sentence in enumerate(leaf):
             parts = (sentence, *below) if sentence is leaf[-1] else (sentence,)
             self._add_unit(parts, sentence.words)
-            if number == 0 and _is_lead(sentence) and (len(leaf) > 1 or not sentence.words.endswith(SENTENCE_ENDS)):
+            if number == 0 and is_lead(sentence) and (len(leaf) > 1 or not is_sentence(sentence.words)):
                 continue
             yield from self._claim(
                 parts,
@@ -395,10 +395,15 @@ def _lone_marks(block: Block) -> tuple[Sentence, ...]:
     return found if any(one.marks for one in found) and not any(one.words for one in found) else ()
 
 
-def _is_lead(sentence: Sentence) -> bool:
+def is_lead(sentence: Sentence) -> bool:
     """Return whether a first sentence is a lead word in bold or italics, without a citation."""
     runs = [inline for inline in sentence.inlines if isinstance(inline, Run) and inline.text.strip()]
     return not sentence.marks and bool(runs) and all(run.bold or run.italic for run in runs)
+
+
+def is_sentence(line: str) -> bool:
+    """Return whether a line in bold or italics ends as a sentence does; any other is a heading."""
+    return line.endswith(SENTENCE_ENDS)
 
 
 def _asserts(sentence: str, language: str, *, introduces: bool) -> bool:

@@ -14,6 +14,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
+from activities.reporting.claims import is_lead, is_sentence
 from activities.reporting.inputs import unquote_inexact_quotes
 from activities.reporting.references import (
     DraftMarks,
@@ -103,11 +104,15 @@ def count_words(blocks: Iterable[Block]) -> int:
 
 
 def summarize(blocks: Blocks) -> str:
-    """Return the first sentences of the first section with prose, else of the head."""
+    """Return the first sentences of the first section with prose, else of the head.
+
+    Lines in bold or italics that are no sentences, as the title above a passage, are none of them.
+    """
     ordered = sorted(split_sections(blocks), key=lambda section: not section[0])
     for _, section in ordered:
         prose = (block for block in section if block.kind in ("paragraph", "list", "quote"))
-        if lines := [sentence.words for sentence in sentences(prose) if sentence.words]:
+        worded = (sentence for sentence in sentences(prose) if not is_lead(sentence) or is_sentence(sentence.words))
+        if lines := [sentence.words for sentence in worded if sentence.words]:
             return shorten(" ".join(lines[:SUMMARY_SENTENCES]), SUMMARY_CHARACTERS)
     return ""
 

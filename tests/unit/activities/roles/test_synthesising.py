@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from activities.reporting.drafts import parse_draft, summarize
 from activities.reporting.references import cited_evidence
 from activities.reporting.tree import write
 from activities.roles.grounding import RoleWork
@@ -192,3 +193,10 @@ def test_a_finding_names_the_one_that_contradicts_it() -> None:
     contradicted = first.with_fields(contradicts=[second.id, "f-unknown"])
     prompt = render_role(roles.SYNTHESIZER, request(findings=[contradicted, second]), {}).prompt
     assert "contradicted by “Rows vanish.”; contradicted by “a finding that is not shown here”)" in prompt
+
+
+def test_a_summary_begins_with_a_sentence() -> None:
+    """The title above a passage, and a heading within it, are no part of what the passage says; a bold sentence is."""
+    shown = "# Q?\n\n## Passages\n\n*Vacuum*\n\n> Vacuum keeps it.\n>\n> **Costs**\n>\n> It takes a while.\n"
+    assert summarize(parse_draft(shown)) == "Vacuum keeps it. It takes a while."
+    assert summarize(parse_draft("# Q?\n\n**It does.** It is quick.\n")) == "It does. It is quick."
