@@ -48,8 +48,10 @@ SHOWN_HEADINGS_CHARACTERS: Final = 6_000
 MAX_GAP_PASSAGES: Final = 30
 """Of pages already read, in a refiner's prompt."""
 GAP_PASSAGE_CHARACTERS: Final = 600
-REVIEWED_CHARACTERS: Final = 24_000
+REVIEWED_CHARACTERS: Final = 40_000
 """Of the draft in a reviewer's prompt."""
+USUAL_DRAFT_CHARACTERS: Final = 24_000
+"""Of a draft of which nothing is known yet; those of real models had 20,000 to 35,000 with their markers."""
 REVIEWED_PASSAGE_TOKENS: Final = 320
 """A cited passage in a reviewer's prompt: title, beginning, id, and what the check said of its statement."""
 ARRANGED_CHARACTERS: Final = 24_000
@@ -128,7 +130,7 @@ def expected_call(
     material = {
         checking_roles.CHECKER.name: claims * CLAIM_TOKENS,
         checking_roles.CORRECTOR.name: claims * 450,
-        checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
+        checking_roles.REVIEWER.name: USUAL_DRAFT_CHARACTERS // BYTES_PER_TOKEN,
         roles.ANALYZER.name: shown_tokens + min(sources, MAX_SOURCES) * SNIPPET_TOKENS,
         EXTRACTOR.name: min(shown_tokens, PAGE_TOKENS) + SNIPPET_TOKENS,
         SCANNER.name: SCANNED_TOGETHER * (SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
@@ -444,7 +446,8 @@ def _material_tokens(request: RoleInput) -> int:
     if isinstance(request, SummarizeInput):
         return _shown_characters(request.text, ORIGINAL_CHARACTERS)
     if isinstance(request, ReviewInput):
-        return REVIEWED_CHARACTERS + request.passages_cited * REVIEWED_PASSAGE_TOKENS
+        draft = _shown_characters(request.draft, REVIEWED_CHARACTERS)
+        return draft + request.passages_cited * REVIEWED_PASSAGE_TOKENS
     return 0
 
 

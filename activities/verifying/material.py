@@ -78,6 +78,8 @@ CONTROL_DISTANCE: Final = 2_000
 """Characters between the passage of a control and those that the statement cites: neighbours say the same."""
 CONTROL: Final = "control"
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
+LONG_NUMBER: Final = re.compile(r"\d{4,}")
+"""A number that a page hardly has by chance."""
 NAMED_NOWHERE: Final = "reason_named_nowhere"
 NAMED_ELSEWHERE: Final = "“{name}” is in no cited passage, but at another place of a page that it cites."
 NOT_REACHED: Final = Message("reason_not_reached")
@@ -439,12 +441,14 @@ def _rule(claim: Claim, material: Material) -> dict[str, Any]:
 def _remark(difference: ClaimJudgement, claim: Claim, pages: Sequence[str]) -> str:
     """Return what to ask a checker about a difference; empty for a figure or a name that only a cell's row head has.
 
-    Of a name that a page has at another place the checker learns that: it may be another form of what the passages
-    say, or another thing.
+    Of a name that a page has at another place, or a number as long as a code, the checker learns that: it may be
+    another form of what the passages say, or another thing.
     """
     if claim.cell and difference.words and difference.words not in claim.text:
         return ""
-    if isinstance(difference.reason, Message) and difference.reason.id == NAMED_NOWHERE:
+    is_named = isinstance(difference.reason, Message) and difference.reason.id == NAMED_NOWHERE
+    is_code = difference.verdict is Verdict.UNSUPPORTED and LONG_NUMBER.fullmatch(difference.words) is not None
+    if is_named or is_code:
         name = re.compile(rf"(?<!\w){re.escape(difference.words)}(?!\w)", re.IGNORECASE)
         if any(map(name.search, pages)):
             return NAMED_ELSEWHERE.format(name=difference.words)

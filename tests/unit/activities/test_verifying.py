@@ -276,6 +276,25 @@ def test_the_term_of_a_definition_is_a_part_of_its_passage() -> None:
     assert other.remarks == ["“pages_in_memory” is in no cited passage, but at another place of a page that it cites."]
 
 
+def test_a_checker_learns_that_a_page_has_a_code_elsewhere() -> None:
+    """A number of four digits is hardly there by chance; a shorter one is everywhere."""
+    text = f"{QUOTE} A restart ends with 40001 or 77."
+    stored = DocumentRef(hash=digest(text))
+    item = Evidence(id="ev-1", source_id="src-1", start=0, end=len(QUOTE))
+    source = CheckedSource(id="src-1", title="Manual", text=stored)
+    far = text.replace(" A restart", f" {'It says more. ' * 40}A restart")
+    stored = DocumentRef(hash=digest(far))
+    entry = ClaimsEntry(draft=stored, evidence=[item], sources=[source.with_fields(text=stored)])
+    (claim,) = extract_claims(
+        "The store ends with 40001, 77 or 88888 [ev-1].", Material(entry, {stored.hash: far}, True)
+    )
+    assert claim.remarks == [
+        "“40001” is in no cited passage, but at another place of a page that it cites.",
+        "“77” is in no cited passage.",
+        "“88888” is in no cited passage.",
+    ]
+
+
 def test_no_remark_asks_for_what_names_the_row_of_a_cell() -> None:
     """The checker sees the first cell of the row beside the cell, and judges the cell alone."""
     table = (
