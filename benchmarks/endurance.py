@@ -69,15 +69,17 @@ from workers.own_process import exit_process, run_to_end
 
 T = TypeVar("T")
 
-FAULTS_OF_A_PIECE: Final = 120
+FAULTS_OF_A_PIECE: Final = 150
 PIECES_WITHOUT_CLOCK: Final = 4
 """One piece of so many has wrong clocks."""
 BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
-AT_ONCE: Final = 16
+AT_ONCE: Final = 20
 """Runs that may work at once: most of them wait for a fault to pass."""
-MOST_OPEN: Final = 24
-"""Open runs beyond which no further run is started: a busy machine gets fewer runs, not later ones."""
+MOST_OPEN: Final = 60
+"""Open runs beyond which no further run is started: a busy machine gets fewer runs, not later ones. While Valkey or the
+server is away for minutes none of them goes on, and other faults strike.
+"""
 LAST_SECONDS: Final = 90.0
 """Seconds before the end of a piece in which a run must have gone on, lest it counts as stuck."""
 STARTING_SECONDS: Final = 720.0
