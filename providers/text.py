@@ -301,6 +301,11 @@ def _languages_by_word() -> dict[str, tuple[str, ...]]:
     return {word: tuple(codes) for word, codes in codes_by_word.items()}
 
 
+ELISIONS: Final = (" ...", " …")
+"""Behind a blank: words left out within a phrase, such as `INSERT ... ON CONFLICT`, and no end of a sentence."""
+ELISION_CHARACTERS: Final = 8  # in which an elision and the blanks behind it are looked for
+
+
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return the offsets of each sentence, in linear time: the middle of a long run without white space is hidden.
 
@@ -327,7 +332,8 @@ def _spaced_sentence_spans(text: str) -> list[tuple[int, int]]:
     short = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
     spans: list[tuple[int, int]] = []
     for start, end in sent_spans(short):
-        if spans and CONTINUES.match(short, start):
+        elided = short[max(0, start - ELISION_CHARACTERS) : start].rstrip().endswith(ELISIONS)
+        if spans and (elided or CONTINUES.match(short, start)):
             spans[-1] = (spans[-1][0], end)
         else:
             spans.append((start, end))

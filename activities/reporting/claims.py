@@ -144,6 +144,8 @@ class _Unit:
     text: str
     section: int
     """The number of headings before it."""
+    kind: str = "text"
+    """`row` for a row of a table below its header, `header` for that."""
 
 
 class _ClaimFinder:
@@ -169,17 +171,21 @@ class _ClaimFinder:
 
     # --- the text around a claim ------------------------------------------------------------------------------------
     def place_of(self, claim: Claim) -> ClaimPlace:
-        """Return the place of a claim with the text before and after it in its section; of a cell, its table alone."""
-        if claim.cell or claim.row or claim.sentences[0] not in self._unit_of:
+        """Return the place of a claim with the text before and after it in its section; of a cell, the row above it."""
+        if claim.row or claim.sentences[0] not in self._unit_of:
             return claim.place
         first, last = (self._unit_of[claim.sentences[edge]] for edge in (0, -1))
+        if claim.cell:
+            above = self._units[first - 1] if first else None
+            is_row = above is not None and above.kind == "row"
+            return claim.place.with_fields(before=shorten(above.text, MAX_BEFORE) if above and is_row else "")
         section = self._units[first].section
         before: list[str] = []
         room = MAX_BEFORE
         for unit in reversed(self._units[:first]):
             room -= len(unit.text) + 1
-            # The sentence just before is always shown, cut if need be.
-            if unit.section != section or (room < 0 and before):
+            # The sentence just before is always shown, cut if need be; of a table above its last row.
+            if unit.section != section or (before and (room < 0 or unit.kind != "text")):
                 break
             before.append(unit.text)
         following = self._units[last + 1] if last + 1 < len(self._units) else None
@@ -189,10 +195,10 @@ class _ClaimFinder:
             leads=[lead for lead in claim.place.leads if lead not in before],
         )
 
-    def _add_unit(self, parts: Sequence[Sentence], text: str) -> None:
+    def _add_unit(self, parts: Sequence[Sentence], text: str, kind: str = "text") -> None:
         if text:
             self._unit_of |= dict.fromkeys(parts, len(self._units))
-            self._units.append(_Unit(f"{self._bullet}{text}", self._heading_count))
+            self._units.append(_Unit(f"{self._bullet}{text}", self._heading_count, kind))
             self._bullet = ""
 
     def _here(self, **of_cell: str) -> ClaimPlace:
@@ -226,7 +232,8 @@ class _ClaimFinder:
                     self._leads.append(lead)
                     at_end = _cites_at_ends(block.rows[1:])
                     for number, row in enumerate(block.rows):
-                        self._add_unit(row, CELL_BREAK.join(cell.words for cell in row))
+                        kind = "row" if number else "header"
+                        self._add_unit(row, CELL_BREAK.join(cell.words for cell in row), kind)
                         yield from self._row(row, block.rows[0] if number else (), at_end=at_end)
                     self._leads.pop()
                 case "quote":

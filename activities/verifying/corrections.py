@@ -78,8 +78,9 @@ def find_doubtful(
     chosen = chosen[:MAX_DOUBTFUL]
     looked = {number: answer for number in chosen if (answer := _second_look(claims[number], answers or {}))}
     faults = {number: _fault(claims[number], answers or {}) for number in chosen}
-    # The passages that attach a condition to a statement are those that it cites.
-    searched = [number for number in chosen if number not in looked and faults[number] is not checking.Fault.CONDITION]
+    # What attaches a condition to a statement, or says it with less force, is in the passages that it cites.
+    known = (checking.Fault.CONDITION, checking.Fault.WEAKER)
+    searched = [number for number in chosen if number not in looked and faults[number] not in known]
     related = {number: list(answer.evidence_ids) for number, answer in looked.items()}
     related |= {number: material.related(claims[number], _beside(claims, number)) for number in searched}
     found = {number: list[Evidence]() for number in chosen}

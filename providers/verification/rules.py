@@ -391,13 +391,19 @@ def _wrong_quantities(
                 reason = Message("reason_least_most", number=quantity.raw)
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
             continue
-        same_unit = (other for other in evidence_quantities if other.unit == quantity.unit)
+        same_unit = (other for other in evidence_quantities if other.unit == quantity.unit and not _counts(other))
         if rival := next((other for other in same_unit if other.unit or other.noun == quantity.noun), None):
             reason = Message("reason_other_number", number=quantity.raw, rival=rival.raw)
             yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
         else:
             reason = Message("reason_in_no_passage", part=quantity.raw)
             yield ClaimJudgement(Verdict.UNSUPPORTED, reason, quantity.raw)
+
+
+def _counts(quantity: Quantity) -> bool:
+    """Return whether a quantity is a small count in words, as of "two accounts", which is no rival of a figure."""
+    in_words = not any(character.isdecimal() for character in quantity.raw)
+    return in_words and not quantity.unit and max(quantity.values, default=0) <= SMALL_COUNT
 
 
 def _is_reference(text: str, quantity: Quantity, numbering: Collection[int]) -> bool:

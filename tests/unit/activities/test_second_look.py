@@ -343,13 +343,14 @@ def test_a_cell_that_lacks_a_part_is_left_as_it_is() -> None:
 def test_a_condition_that_is_dropped_is_looked_for_in_no_page() -> None:
     """The passages that attach it are those that the statement cites, so that a corrector has what it needs."""
     _, claims, material = drafted(APPLY)
-    missing, dropped = (
+    missing, weaker, dropped = (
         {key: one.with_fields(fault=fault) for key, one in judged(claims, Verdict.PARTIAL).items()}
-        for fault in (Fault.MISSING, Fault.CONDITION)
+        for fault in (Fault.MISSING, Fault.WEAKER, Fault.CONDITION)
     )
     (searched,) = find_doubtful(claims, conclude(claims, missing), material, missing).items
+    (less,) = find_doubtful(claims, conclude(claims, weaker), material, weaker).items
     (known,) = find_doubtful(claims, conclude(claims, dropped), material, dropped).items
     assert searched.others
-    assert (known.others, known.found) == ([], [])
+    assert (known.others, known.found, less.others, less.found) == ([], [], [], [])
     request = CorrectInput(**common(claims=[known], canary="c4nary"))
     assert "fault: condition" in render_role(CORRECTOR, request, {}).prompt

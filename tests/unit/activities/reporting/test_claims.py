@@ -235,6 +235,22 @@ def test_a_claim_comes_with_the_text_around_it() -> None:
     assert (fourth.place.before[-18:], fourth.place.after) == ("It takes a minute.", "stop")
 
 
+def test_a_cell_comes_with_the_row_above_it() -> None:
+    """A cell such as "the same for pages" speaks of that row; below the header there is none. Below a table one row is enough."""
+    rows = "".join(f"| mode {n} | Holds {n} tables [{A}] | None [{B}] |\n" for n in range(4))
+    *cells, after = find_claims(parse_draft(f"| Mode | Holds | Else |\n|---|---|---|\n{rows}\nIt is so [{A}].\n"))
+    assert [cell.place.before for cell in cells[:2]] == ["", ""]
+    assert {cell.place.before for cell in cells[2:4]} == {"mode 0 | Holds 0 tables | None"}
+    assert after.place.before == "mode 3 | Holds 3 tables | None"
+
+
+def test_an_elision_within_a_phrase_ends_no_sentence() -> None:
+    """A syntax with words left out is one phrase; dots at the end of a word may end a sentence."""
+    (claim,) = find_claims(parse_draft(f"With INSERT ... ON CONFLICT it is retried [{A}]."))
+    assert claim.text == "With INSERT ... ON CONFLICT it is retried."
+    assert len(find_claims(parse_draft(f"It goes on and on... Then it is retried [{A}]."))) == 2
+
+
 def test_the_text_before_a_claim_is_the_nearest() -> None:
     """Whole sentences as far as there is room; the lead of a long list is shown by itself."""
     items = "".join(f"- Item {number} says {'much ' * 20}here [{A}].\n" for number in range(9))

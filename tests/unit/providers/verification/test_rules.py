@@ -271,6 +271,13 @@ def test_the_beginning_of_names_is_known_with_one_of_them() -> None:
     assert [each.words for each in found] == ["min_locks_per_"]
 
 
+def test_a_small_count_in_words_is_no_rival_of_a_figure() -> None:
+    """That there are two accounts does not say that account 11111 is another one; two in digits, or with a unit, does."""
+    claim = "It takes from 11111 accounts"
+    for passage, verdicts in (("It has two accounts", ["unsupported"]), ("It has 2 accounts", ["contradicted"])):
+        assert [each.verdict.value for each in find_differences(claim, [passage])] == verdicts
+
+
 def test_a_number_behind_a_hyphen_belongs_to_its_name() -> None:
     """`N-200` is one missing name, and no figure; between numbers and before a unit a hyphen joins figures."""
     assert [each.words for each in find_differences("It begins at offset N-200 of it", ["It begins there."])] == [
