@@ -19,7 +19,7 @@ from typing import Annotated, Final
 
 from pydantic import TypeAdapter
 from temporalio.api.workflowservice.v1 import ListWorkersRequest
-from temporalio.client import RPCError, WorkflowFailureError
+from temporalio.client import RPCError, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ActivityError
 from temporalio.service import RPCStatusCode
 from typer import Option
@@ -41,6 +41,7 @@ from client.cli.trials import Check, print_check, try_reads, try_search
 from client.handle import ResearchClient
 from client.view.words import printable
 from contracts.defects import OWN_PACKAGES, Defect
+from contracts.messages import refresh_schedule
 from contracts.names import (
     DEEP_RESEARCH,
     MODULE_PREFIX,
@@ -95,6 +96,7 @@ PROBE: Final = f"{MODULE_PREFIX}providers.isolation.confinement:probe"
 REFUSED: Final = TypeAdapter(dict[str, bool])
 SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
 SHOWN_RUNS: Final = 5  # interrupted runs that are named
+MAX_SCHEDULES: Final = 200  # of refreshes, whose last runs are looked at
 commands = Commands()
 
 
@@ -173,24 +175,24 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         if not away:
             yield await _check_interrupted(context)
         return
+    for check in await _checks_of_server(context, client):
+        yield check
+
+
+async def _checks_of_server(context: CommandContext, client: ResearchClient) -> list[Check]:
+    """Check what the server knows: notices, workers, versions, runs and schedules."""
     try:
         undelivered = await _check_notices(client)
         unserved = await _check_versions(client)
         workers = await _check_workers(client)
         processes = await _check_processes(client)
         runs = await _check_runs(client)
+        refreshes = await _check_refreshes(client)
     except RPCError as error:
-        yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
-        return
-    if undelivered is not None:
-        yield undelivered
-    yield Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
-    yield workers
-    if processes is not None:
-        yield processes
-    for check in unserved:
-        yield check
-    yield runs
+        return [Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")]
+    server = Check("server", "ok", f"running ({context.ui_url or 'without a web UI'})")
+    found = [undelivered, server, workers, processes, *unserved, runs, refreshes]
+    return [check for check in found if check is not None]
 
 
 def _check_folder(name: str, folder: Path, setting: str) -> Check:
@@ -527,6 +529,30 @@ async def _check_runs(client: ResearchClient) -> Check:
         "research resume ID --version new; if the workers' log names a missing encryption key, give it back to them"
     )
     return Check("runs", "fail", f"workflow task fails again and again: {printable(', '.join(stuck))}", remedy)
+
+
+async def _check_refreshes(client: ResearchClient) -> Check | None:
+    """Find schedules of refreshes whose last one failed or was refused, which nobody watches; None without any."""
+    lines = []
+    count = 0
+    async for schedule in await client.temporal.list_schedules():
+        research_id = schedule.id.removesuffix(refresh_schedule(""))
+        if research_id == schedule.id or count == MAX_SCHEDULES:
+            continue
+        count += 1
+        run = client.temporal.get_workflow_handle(research_id)
+        try:
+            if (await run.describe()).status is WorkflowExecutionStatus.FAILED:
+                await run.result()
+        except WorkflowFailureError as error:
+            lines.append(f"the last refresh of {research_id}: {getattr(error.cause, 'message', None) or error.cause}")
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:  # its history has been removed since
+                raise
+    if lines:
+        remedy = "correct what is named, and research refresh ID; research refresh ID --every off ends a schedule"
+        return Check("refreshes", "warn", printable("\n".join(lines[:SHOWN_RUNS])), remedy)
+    return Check("refreshes", "ok", plural(count, "schedule")) if count else None
 
 
 async def _check_versions(client: ResearchClient) -> list[Check]:

@@ -12,11 +12,12 @@ from typing import Any
 import httpx2
 import pytest
 from mcp.client import Client
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ActivityError
 
 from client.handle import ResearchClient
 from contracts import names
+from contracts.messages import refresh_schedule
 from contracts.resolved import ResolvedResearch
 from contracts.tenants import proof
 from tests.acceptance.test_assistants import printed
@@ -206,8 +207,6 @@ async def try_commands(made: Topology) -> None:
     assert (code, "ceiling: tenant default, 0.50 US dollars" in errors) == (0, True), output
     code, _, errors = await made.command("refresh", "live-1", "--every", "2d", "--set", "limits.max_cost_usd=1")
     assert (code, "limits.max_cost_usd: 1.00 is more than the 0.50 allowed" in errors) == (4, True), errors
-    code, _, _ = await made.command("refresh", "live-1", "--every", "off")
-    assert code == 0
     made.variables = {"RESEARCH_TENANT_KEYS": f"lab={LAB.decode()},*={ALL.decode()}"}
 
 
@@ -252,6 +251,17 @@ async def try_money(serving: Doors) -> None:
         assert (refused, bool(left.search(said)), "limits.max_cost_usd" in said) == (True, True, False), said
     code, _, errors = await serving.made.command("run", QUESTION, "--corpus", "documents", "--dry-run")
     assert (code, bool(left.search(errors))) == (4, True), errors
+
+    client = await serving.made.client()
+    refresh = client.get_schedule_handle(refresh_schedule("live-1"))
+    await refresh.trigger()
+    async with asyncio.timeout(60):
+        while (await client.get_workflow_handle("live-1").describe()).status is not WorkflowExecutionStatus.FAILED:
+            await asyncio.sleep(0.2)
+    code, output, _ = await serving.made.command("doctor")
+    assert re.search(r"warn refreshes +the last refresh of live-1: budget: this run may cost 0\.50", output), output
+    assert "live-1 completed" in (await serving.made.command("status", "live-1"))[1]
+    assert (await serving.made.command("refresh", "live-1", "--every", "off"))[0] == 0
 
 
 async def other_client(made: Topology, interceptor: Any) -> Any:
