@@ -55,7 +55,7 @@ def test_a_list_says_what_to_do_about_an_unreadable_run(home: Path) -> None:
     assert (shown.exit_code, "the encryption key lost is missing: name its file in" in shown.stderr) == (4, True)
 
 
-def test_a_run_is_resumed_on_a_running_server_alone_without_waiting_for_it(home: Path) -> None:
+def test_a_detached_resume_starts_no_server_and_no_worker(home: Path) -> None:
     """With --detach no server and no worker are started here, as with `start`."""
     save_run(home, "cut-off", stored(status=RunStatus.CANCELLED), closed=True)
     resumed = research("resume", "cut-off", "--detach")
