@@ -214,12 +214,15 @@ def _terms_of(lines: list[str]) -> list[str]:
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
     """Return a passage with the heading above it and the text around it in its source, as shown to checkers.
 
-    A line of a listing comes with those above it, which say what the listing shows, and a row of a table with the name
-    of the table and the heads of its columns; any other passage with what `surroundings` returns.
+    A line of a listing comes with those above it, which say what the listing shows, and the sentence before the
+    listing; a row of a table with the name of the table and the heads of its columns; any other passage with what
+    `surroundings` returns.
     """
     if (listing := listing_above(text, item.start)) is not None:
-        before, after = text_around(text, item.start, item.end)
-        before = text[max(0, min(listing, item.start - len(before))) : item.start]
+        before, after = surroundings(text, item.start, item.end)
+        if listing < item.start:
+            is_whole = text.startswith(FENCES, listing)
+            before = (surroundings(text, listing, listing)[0] if is_whole else "") + text[listing : item.start]
     elif head := table_head(text, item.start):
         before, after = text_around(text, item.start, item.end)
         row = text.rfind("\n", 0, item.start) + 1

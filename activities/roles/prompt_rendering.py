@@ -261,6 +261,22 @@ class PromptBlocks:
         findings = reversed(self.request.findings)
         return {key: finding for finding in findings for key in (*finding.evidence_ids, *finding.source_ids)}
 
+    @cached_property
+    def _holders(self) -> dict[str, str]:
+        """The passages whose words an earlier one has, which a finding before it cites; each with that one, by ids."""
+        known = {item.id: item for item in self.request.evidence}
+        cited = dict.fromkeys(key for finding in self.request.findings for key in finding.evidence_ids if key in known)
+        holders: dict[str, str] = {}
+        shown: dict[str, list[Evidence]] = {}
+        for item in map(known.__getitem__, cited):
+            earlier = shown.setdefault(item.source_id, [])
+            holder = next((one for one in earlier if one.start <= item.start and item.end <= one.end), None)
+            if holder is None:
+                earlier.append(item)
+            else:
+                holders[item.id] = holder.id
+        return holders
+
     def end_part(self) -> PromptBlock:
         """Return the end of a part that later calls share as a prefix."""
         return PromptBlock(END_OF_PART)
@@ -427,7 +443,7 @@ class PromptBlocks:
         def render(level: Level) -> str:
             quoted = RATIOS[level] > RATIOS[Level.HEADLINE]
             passages = [
-                (item, quote if first[item.id].id == finding.id else "")
+                (item, quote if first[item.id].id == finding.id else "", self._holders.get(item.id, ""))
                 for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
             ]
             return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)

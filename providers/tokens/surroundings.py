@@ -85,7 +85,7 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
     if block.kind is Kind.ITEM and block.lead:
         first, last = block.lead
         places.append((_last_sentences(text, first, last, LEAD_CHARACTERS), last))
-    elif block.kind is Kind.PROSE and is_first and index and blocks[index - 1].headings == block.headings:
+    elif block.kind in (Kind.PROSE, Kind.CODE) and is_first and index and blocks[index - 1].headings == block.headings:
         above = blocks[index - 1]
         if above.kind in (Kind.PROSE, Kind.LINE):
             first = _last_sentences(text, above.start, above.end, LEAD_CHARACTERS)

@@ -120,7 +120,7 @@ def test_lines_of_a_listing_come_with_those_above_them_once() -> None:
     )
     first, second, third = show_passages(["ev-0", "ev-1", "ev-2"], material)
     assert 'parser "default"' not in first.before
-    assert second.before.startswith('```\nTypes of parser "default"\nrow0')
+    assert second.before.startswith('The types are listed by a command.\n\n```\nTypes of parser "default"\nrow0')
     assert third.before == ""
     (alone,) = show_passages(["ev-0"], material)
     assert 'Types of parser "default"' in alone.before

@@ -187,6 +187,21 @@ async def test_prompt_text_in_a_report_is_removed(written: str, shown: str) -> N
     assert any(line.startswith("names of the prompt were removed") for line in warnings)
 
 
+def test_words_within_those_of_a_passage_above_are_shown_once() -> None:
+    """Readers of one page quote more or less of it; which passage has the words is said in their place."""
+    page = "Vacuum keeps it. It takes a while. Rows vanish."
+    long, part, other = (
+        passage(page, quote) for quote in ("Vacuum keeps it. It takes a while.", "It takes a while.", "Rows vanish.")
+    )
+    findings = [finding("It is kept.", long), finding("It is slow.", part), finding("They go.", other)]
+    written = request(findings=findings, evidence=[long, part, other], sources=[source(reference(page))])
+    prompt = render_role(roles.SYNTHESIZER, written, {reference(page).hash: page}).prompt
+    label = label_of(long.id, label_key(request()))
+    assert prompt.count("It takes a while.") == 1
+    assert f": a part of the words of {label} above" in prompt
+    assert "Rows vanish." in prompt
+
+
 def test_a_finding_names_the_one_that_contradicts_it() -> None:
     """A writer who is shown a number of others cannot tell which."""
     first, second = FINDINGS[0], FINDINGS[1]
