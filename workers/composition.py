@@ -22,7 +22,7 @@ from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
 from activities.reporting.render import ReportingActivities
 from activities.reporting.updates import LiveReportActivities
-from activities.roles.prompt_files import prompt_of
+from activities.roles.prompt_files import TEMPLATES, prompt_of
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
@@ -78,8 +78,8 @@ NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 
 PREPARED_AFTER_SECONDS: Final = 1.0
 """From the start of a worker until roles are prepared: a run that waits for a worker comes first."""
-PREPARING_PAUSE_SECONDS: Final = 0.02
-"""Between two roles, for calls of runs."""
+PREPARING_PAUSE_SECONDS: Final = 0.01
+"""Between two steps of it, for calls of runs."""
 
 logger = structlog.get_logger(__name__)
 
@@ -207,19 +207,24 @@ async def _models(stores: _Stores) -> list[Activity]:
 
 
 async def prepare_roles() -> None:
-    """Load what the first call of each role of the product needs, one role after the other, in a thread.
+    """Load what the first call of each role of the product needs, step by step, in a thread.
 
-    Else a run waits for it, 10 to 20 ms before the first call of each role in a process.
+    Else a run waits for it, 10 to 20 ms before the first call of each role in a process, and as much for the parts that
+    prompts share.
     """
     await asyncio.sleep(PREPARED_AFTER_SECONDS)
-    for role in declared_roles():
-        if role.module is None:  # a prompt of a package may be faulty, which ends its calls and no worker
-            await asyncio.to_thread(_prepare_role, role)
-            await asyncio.sleep(PREPARING_PAUSE_SECONDS)
+    steps: list[Callable[[], object]] = [partial(TEMPLATES.get_template, name) for name in TEMPLATES.list_templates()]
+    # A prompt of a package may be faulty, which ends its calls and no worker.
+    steps += [partial(_prepare_role, role) for role in declared_roles() if role.module is None]
+    for step in steps:
+        await asyncio.to_thread(step)
+        await asyncio.sleep(PREPARING_PAUSE_SECONDS)
 
 
 def _prepare_role(role: RoleSpec[Any, Any]) -> None:
     prompt_of(role)
+    role.input.model_rebuild()
+    role.result.model_rebuild()
     if not role.plain_text:
         schema_text(role.answer)
 

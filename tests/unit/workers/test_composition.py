@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.prompt_files import load_prompt, prompt_of
+from activities.roles.prompt_files import TEMPLATES, load_prompt, prompt_of
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.roles import PLANNER
@@ -44,14 +44,17 @@ async def test_every_activity_is_on_exactly_one_pool(tmp_path: Path) -> None:
 
 
 async def test_roles_are_prepared_before_their_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker loads the prompt and the schema of every role of the product; a faulty prompt of a package stays out."""
+    """A worker loads prompt, schema and shared parts for every role of the product; a package's faulty prompt stays out."""
     monkeypatch.setattr(composition, "PREPARED_AFTER_SECONDS", 0.0)
     monkeypatch.setattr(composition, "PREPARING_PAUSE_SECONDS", 0.0)
     strange = replace(PLANNER, name="strange", module="json.decoder")
     monkeypatch.setattr(composition, "declared_roles", lambda: [strange, *declared_roles()])
     load_prompt.cache_clear()
     schema_text.cache_clear()
+    assert TEMPLATES.cache is not None
+    TEMPLATES.cache.clear()
     await prepare_roles()
+    assert {name for _, name in TEMPLATES.cache} == set(TEMPLATES.list_templates())
     loaded, schemas = load_prompt.cache_info(), schema_text.cache_info()
     for role in declared_roles():
         prompt_of(role)
