@@ -23,6 +23,7 @@ from client.client_errors import ClientError, PreviewRefused
 from client.handle import ResearchClient
 from client.run_results import reasons_of
 from client.view.words import elapsed_at, ending_text, engine_text, event_lines, local_time, printable, usage_text
+from contracts.ceilings import Ceiling
 from contracts.names import CORPUS_PROVIDER, SERVER_PREFIX, WORKFLOWS_QUEUE
 from contracts.outcome import Event, Mark, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
@@ -67,8 +68,7 @@ class Desk:
         It is that of the presets, within the ceiling of the tenant whose runs are started here.
         """
         limits = [self.settings.preset(strategy.name, depth) for strategy in list_selectable() for depth in DEPTHS]
-        tenant = tenant_here(self.settings, None, namespace_of(self.settings))
-        ceiling = self.settings.limits.of(tenant or DEFAULT_TENANT).max_cost_usd
+        ceiling = ceiling_here(self.settings).max_cost_usd
         caps = [cap for cap in (highest_limits(limits).max_cost_usd, ceiling) if cap is not None]
         return min(caps, default=None)
 
@@ -125,6 +125,17 @@ async def start_run(
     await client.start(request, research_id)
     started = _started(resolved, research_id, cap)
     return started.with_fields(advice=[*notes, *started.advice])
+
+
+def ceiling_here(settings: Settings, tenant: str | None = None) -> Ceiling:
+    """Return the ceiling of what is started here for a tenant; None: for that of these settings."""
+    return settings.limits.of(tenant_here(settings, tenant, namespace_of(settings)) or DEFAULT_TENANT)
+
+
+def offered_strategies(settings: Settings, tenant: str | None = None) -> list[str]:
+    """Return the names of the strategies that a tenant may choose."""
+    allowed = ceiling_here(settings, tenant).strategies
+    return [each.name for each in list_selectable() if allowed is None or each.name in allowed]
 
 
 def require_provable(settings: Settings, tenant: str) -> None:

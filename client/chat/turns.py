@@ -10,7 +10,7 @@ from typing import Any, Final
 from activities.reporting.references import ReportMarks
 from activities.reporting.tree import CitationMark, Sentence, change_sentences, parse, write
 from client.assistants.answers import StartedRun
-from client.assistants.runs import Desk, start_run
+from client.assistants.runs import Desk, offered_strategies, start_run
 from client.chat.conversation import (
     AGAIN,
     OVERRULE,
@@ -37,7 +37,6 @@ from contracts.outcome import PERSON, Event, Guidance, ResearchResult, ResearchS
 from contracts.plan import ObjectionKind, PlanAnswer, Waiting, WaitKind
 from contracts.report import QuestionThread
 from contracts.request import MAX_QUERY_CHARACTERS
-from contracts.strategies import list_selectable
 from contracts.texts import as_markdown
 from contracts.vocabulary import Outcome, StopReason
 
@@ -71,14 +70,14 @@ class Attachment:
 
 
 async def offered_models(desk: Desk) -> dict[str, ModelId]:
-    """Return the models on offer by id: each strategy alone and with each corpus that the operator offers."""
+    """Return the models on offer by id: each allowed strategy alone and with each corpus that the operator offers."""
     settings = desk.settings
     offered = settings.serve.chat.corpora
     known: Iterable[str] = offered if offered is not None else settings.corpus
     if not settings.uses_cluster:
         searchable = await (await desk.context().stores.corpora()).searchable()
         known = [name for name in searchable if offered is None or name in offered]
-    return list_models([strategy.name for strategy in list_selectable()], sorted(known))
+    return list_models(offered_strategies(settings), sorted(known))
 
 
 @dataclass(frozen=True)

@@ -35,14 +35,13 @@ from client.client_errors import ClientError, MessageRefused
 from client.http_server import QuietServer, WholeRequests, make_server
 from client.page import views
 from client.page.access import Access, Guarded, open_access
-from client.page.desk import DEPTHS, MAX_LISTED, WEB, PageDesk, versions_of
+from client.page.desk import MAX_LISTED, WEB, PageDesk, versions_of
 from client.page.watching import MAX_WATCHERS, Watches
 from client.view.picture import draw_picture, illustrate
 from client.view.words import engine_text, local_time
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.outcome import Event, EventPage, ResearchStatus
 from contracts.report import ThreadAnswer
-from contracts.strategies import list_selectable
 from providers.errors import ContentMissing, ProviderError
 
 STATIC: Final = Path(__file__).parent / "static"
@@ -158,13 +157,13 @@ class PageHandlers:
         """Show the form of a question and the list of runs."""
         corpora = await self._desk.corpora()
         listed = await self._listed(request, self._desk.context())
-        strategies = [strategy.name for strategy in list_selectable()]
+        strategies, depths = self._desk.choices(self._user(request))
         query = urlencode(
             {name: request.query_params[name] for name in ("q", "status", "limit") if name in request.query_params}
         )
         return self._page(
             "home", "Research", corpora=corpora, knows_all=self._desk.knows_all_corpora, web=WEB,
-            strategies=strategies, depths=DEPTHS,
+            strategies=strategies, depths=depths,
             list=Markup(listed),  # noqa: S704  a template made it
             query=query, text=request.query_params.get("q", ""), status=request.query_params.get("status", ""),
             statuses=sorted(views.STATUS_SIGNS),

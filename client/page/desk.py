@@ -8,7 +8,7 @@ from typing import Any, Final
 from cachetools import LRUCache
 from pydantic import BaseModel
 
-from client.assistants.runs import Desk, require_corpus, require_provable
+from client.assistants.runs import Desk, ceiling_here, offered_strategies, require_corpus, require_provable
 from client.cli.context import CommandContext, RunInfo, new_id
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
@@ -18,7 +18,7 @@ from client.cli.thread import LoadedThread, load_thread
 from client.cli.watch import RunRow, list_rows
 from client.handle import ResearchHandle
 from client.view.words import printable
-from contracts.presets import highest_limits
+from contracts.presets import effective_depth, highest_limits
 from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
@@ -27,7 +27,6 @@ from providers.errors import ContentCorrupt, KeyMissing, NewerSchema
 from providers.storage.sessions import SAFE_ID
 
 WEB: Final = "the web"
-DEPTHS: Final = tuple(depth.value for depth in Depth)
 FIELDS: Final = ("query", "corpus", "strategy", "depth")
 """Fields of the form that are fields of the request."""
 ENDED: Final = frozenset(outcome.value for outcome in Outcome)
@@ -115,6 +114,14 @@ class PageDesk:
         if self.settings.uses_cluster:
             return sorted((await self.stores.corpora()).names())
         return sorted(await (await self.stores.corpora()).searchable())
+
+    def choices(self, user: str | None) -> tuple[list[str], list[str]]:
+        """Return the strategies and the depths that the ceiling of a user allows."""
+        deepest = ceiling_here(self.settings, user).depth
+        depths = list(Depth)
+        if deepest is not None:
+            depths = depths[: depths.index(effective_depth(deepest)) + 1]
+        return offered_strategies(self.settings, user), [depth.value for depth in depths]
 
     async def preview(self, form: Mapping[str, str], user: str | None) -> Preview:
         """Resolve a question without starting it. Raises `CommandError`, `ClientError`."""

@@ -118,6 +118,11 @@ async def test_only_what_the_operator_offers_is_listed(configuration: Path) -> N
         error_of(await client.get("/v1/models/deep-research/living/secret"), 404)
         body = {**ASK, "model": "deep-research/living/secret"}
         assert error_of(await client.post("/v1/chat/completions", json=body), 404)["code"] == "model_not_found"
+    ceiling = '\n[limits.ceiling]\nstrategies = ["living"]\n'
+    configuration.write_text(configuration.read_text(encoding="utf-8") + ceiling, encoding="utf-8")
+    async with serving(configuration) as client:
+        names = [model["id"] for model in (await client.get("/v1/models")).json()["data"]]
+    assert names == ["deep-research/living", "deep-research/living/manual"]
 
 
 @pytest.mark.parametrize(

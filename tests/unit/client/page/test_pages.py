@@ -6,9 +6,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from pydantic import SecretStr
 
 from client.assistants.runs import Desk
 from client.cli.context import open_context
+from client.cli.output import CommandError
 from client.page.desk import Facts, PageDesk
 from client.page.views import compare_texts, from_markdown, pieces_of, with_passages, with_places
 from contracts.evidence import Evidence
@@ -20,7 +22,7 @@ from providers.storage.stored_records import Records
 from tests.fakes import states
 from tests.unit.client.cli.command_line import store_run
 from tests.unit.client.page.test_access import allowed, serving
-from workers.settings.loading import Flags
+from workers.settings.loading import Flags, Settings
 
 HOSTILE = "<script>alert(1)</script> \"' & \u202e onload=x"
 
@@ -193,6 +195,23 @@ async def test_corpora_of_a_cluster_are_typed(home: Path, monkeypatch: pytest.Mo
         httpx2.AsyncClient(verify=trusted_certificates(), base_url=address, headers=allowed(access)) as browser,
     ):
         assert '<input id="corpus" name="corpus" list="corpora"' in (await browser.get("/")).text
+
+
+async def test_a_form_offers_what_the_ceiling_of_its_user_allows(home: Path) -> None:
+    """Strategies and depths, by the tenant whose runs are started; a user whom nothing proves starts none."""
+    limits = {"ceiling": {"depth": "medium", "strategies": ["living"]}, "tenants": {"lab": {"depth": "light"}}}
+    async with open_context(Flags()) as context:
+        settings = Settings.model_validate({"limits": limits, "home": home})
+        proving = settings.with_fields(tenant_keys=SecretStr("*=a-key-of-sixteen-bytes"))
+        desk = PageDesk(Desk(proving, context.stores))
+        assert desk.choices(None) == (["living"], ["auto", "light", "medium"])
+        assert desk.choices("lab") == (["living"], ["auto", "light"])
+        unproven = PageDesk(Desk(settings, context.stores))
+        for act in (unproven.preview, unproven.start):
+            with pytest.raises(
+                CommandError, match="runs of the tenant lab cannot be started here, as nothing proves it"
+            ):
+                await act({"query": "How?"}, "lab")
 
 
 async def test_a_list_reads_what_workers_store(home: Path) -> None:
