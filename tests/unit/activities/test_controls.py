@@ -1,6 +1,6 @@
 """Controls: statements of a text with passages that speak of something else, one in each call of a checker."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -52,6 +52,8 @@ def test_each_call_has_a_control_of_its_own() -> None:
     assert len({control.text for control in controls}) == len(calls)
     assert len({control.passages[0].evidence_id for control in controls}) == len(calls)
     assert len(asked.controls) == CONTROLS_PER_CALL * len(calls)
+    shares = [{control.text for control in controls_for(list(call), asked)} for call in calls]
+    assert all(one.isdisjoint(other) for one, other in combinations(shares, 2))
 
 
 def test_calls_about_other_statements_of_a_text_have_other_controls() -> None:

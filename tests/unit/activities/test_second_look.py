@@ -1,8 +1,11 @@
 """A second look at statements that would be marked: what it shows, and what follows from its answers."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from temporalio.testing import ActivityEnvironment
 
 from activities.reporting.drafts import parse_draft
 from activities.reporting.passages import show_passage
@@ -12,8 +15,10 @@ from activities.verifying import second_look
 from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
 from activities.verifying.material import Answers, Material, conclude, extract_claims
 from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
+from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
 from contracts.checking import (
+    AnswersEntry,
     AskedClaim,
     AskedEntry,
     CheckedSource,
@@ -26,6 +31,8 @@ from contracts.checking import (
 )
 from contracts.checking_roles import CORRECTOR, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Verdict
+from contracts.messages import FinalizedVerification, FinalizeVerificationRequest
+from tests.fakes.world import World
 from tests.unit.activities.scripted import common
 
 DELAY = "Feedback will be delayed by use of this feature, which can bloat the primary."
@@ -354,3 +361,40 @@ def test_a_condition_that_is_dropped_is_looked_for_in_no_page() -> None:
     assert (known.others, known.found, less.others, less.found) == ([], [], [], [])
     request = CorrectInput(**common(claims=[known], canary="c4nary"))
     assert "fault: condition" in render_role(CORRECTOR, request, {}).prompt
+
+
+async def concluded(tmp_path: Path, **answer: Any) -> FinalizedVerification:
+    """The end of a first check whose only doubtful statement got this answer."""
+    world = World(tmp_path)
+    _, claims, material = drafted(APPLY)
+    for text in SOURCES.values():
+        await world.content.put_text(text)
+    given = {key: one.with_fields(**answer) for key, one in judged(claims, Verdict.PARTIAL).items()}
+    verifying = VerifyingActivities(world.content, world.sessions, world.notebooks)
+    return await ActivityEnvironment().run(
+        verifying.finalize_verification,
+        FinalizeVerificationRequest(
+            research_id="r-1",
+            claims_entry=await world.notebooks.write(material.entry),
+            answers=[await world.notebooks.write(AnswersEntry(items=list(given.values())))],
+            corrects=True,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "looks", "corrections"),
+    [
+        ({"fault": Fault.MISSING, "lacking": ["which can bloat the primary"]}, 1, 1),
+        ({"fault": Fault.MISSING, "lacking": ["is delayed"]}, 1, 0),
+        ({"fault": Fault.CONDITION}, 0, 1),
+        ({"fault": Fault.WEAKER}, 1, 1),
+    ],
+)
+async def test_no_call_is_made_that_can_change_nothing(
+    answer: dict[str, Any], looks: int, corrections: int, tmp_path: Path
+) -> None:
+    """A dropped condition needs no second look, and what can only stay as it is no corrector."""
+    result = await concluded(tmp_path, **answer)
+    assert (result.second_claims, len(result.sizes)) == (looks, corrections)
+    assert (bool(result.second_entry), bool(result.doubtful_entry)) == (bool(looks), bool(corrections))
