@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,6 +15,7 @@ from client.view.words import pasteable, printable
 from contracts.addresses import short_hash
 from contracts.resolved import CorpusSnapshot
 from contracts.texts import plural
+from providers.errors import NewerSchema
 
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
@@ -53,9 +55,12 @@ async def list_corpora(context: CommandContext) -> None:
     library = await context.stores.corpora()
     folders = await library.searchable()
     for name in sorted(folders):
-        snapshot = await library.describe(name)
+        try:
+            found = summary(await library.describe(name))
+        except NewerSchema as error:  # it hides no other
+            found = str(error)
         location = folders[name] or OTHER_HOST
-        print_result(pasteable(f"{name:<20} {summary(snapshot):<40} {location}"))
+        print_result(pasteable(f"{name:<20} {found:<40} {location}"))
     if not folders:
         print_hint("there is no corpus yet: research corpus add ./folder")
 
@@ -84,7 +89,8 @@ async def corpus_status(context: CommandContext, name: CorpusName, *, as_json: A
 async def remove_corpus(context: CommandContext, name: CorpusName) -> None:
     """Forget a folder and its index; the documents themselves stay."""
     library = await context.stores.corpora()
-    await library.describe(name)  # raises for an unknown one
+    with suppress(NewerSchema):
+        await library.describe(name)  # raises for an unknown one
     await library.remove(name)
     print_result(f"{name} is removed; its documents stay in their folder")
 

@@ -106,8 +106,8 @@ class IndexOutdated(CorpusUnknown):
     """The index is of the version before: the writer brings it to the form of today, without reading a file."""
 
 
-def require_format(identity: str, schema: StoredSchema[sqlite3.Connection], name: str) -> None:
-    """Check the identity of an index called `name`, which begins with its format.
+def require_format(identity: str, schema: StoredSchema[sqlite3.Connection], name: str, way_back: str = "") -> None:
+    """Check the identity of an index called `name`, which begins with its format; `way_back` undoes a newer one.
 
     Raises `NewerSchema`, `IndexOutdated`, and `CorpusUnknown` for any other format: the index has to be made again.
     """
@@ -119,7 +119,7 @@ def require_format(identity: str, schema: StoredSchema[sqlite3.Connection], name
         if (int(number), int(readers)) > (schema.number, int(READERS)):
             raise NewerSchema(
                 f"{schema.what} {name} has the format {stored}, and this version of the product reads "
-                f"{schema.number}.{READERS} (to go back for good, remove the corpus and add its folder again)"
+                f"{schema.number}.{READERS} (to go back for good, {way_back or 'delete that file: it is made again'})"
             )
         if int(number) == schema.number - 1 and readers == READERS and schema.from_before is not None:
             raise IndexOutdated("the version before has indexed the corpus: index it again")

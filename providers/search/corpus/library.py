@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -363,7 +363,7 @@ class PublishedLibrary(CorpusLibrary):
         """Return the published index, fetching it if needed. Raises `CorpusUnknown`, `ContentMissing`."""
         state = await self._get(name)
         try:
-            require_format(state.format, INDEX, name)
+            require_format(state.format, INDEX, name, f"`research corpus remove {name}`, and add its folder again")
         except CorpusUnknown:
             message = "the corpus was published by another version: index it again where its folder is"
             raise CorpusUnknown(message) from None
@@ -385,6 +385,9 @@ class PublishedLibrary(CorpusLibrary):
         files = self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
             published = await self._find(name)
+            if published is not None:
+                with suppress(CorpusUnknown):  # an older one is replaced
+                    require_format(published.format, INDEX, name, f"`research corpus remove {name}`, and add it again")
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
                 corpus = await asyncio.to_thread(_copy, index, copy, definition)

@@ -152,7 +152,7 @@ def test_an_index_of_the_version_before_is_brought_up_by_its_writer(tmp_path: Pa
     IndexWriter(path, "folder", later).close()
     with open_index(path, later) as index:
         assert index.value("digest") == "brought up"
-    refusal = rf"the index manual\.sqlite3 has the format 16\.\d, .* reads {FORMAT} \(to go back for good, remove"
+    refusal = rf"the index manual\.sqlite3 has the format 16\.\d, .* reads {FORMAT} \(to go back for good, delete that"
     with pytest.raises(NewerSchema, match=refusal), open_index(path):
         pass
     with pytest.raises(NewerSchema, match=refusal):

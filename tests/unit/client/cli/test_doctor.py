@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import sqlite3
 import sys
 import threading
 import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -325,6 +326,11 @@ def test_a_folder_is_searched_and_listed(home: Path) -> None:
     assert f"  warning page.html  {missing}\n" in research("corpus", "status", "manual").stdout
     assert research("corpus", "add", str(folder), "--quiet").stdout.startswith("manual: 2 documents")
     (index,) = home.rglob("manual.sqlite3")
+    with closing(sqlite3.connect(index)) as database, database:
+        database.execute("UPDATE meta SET value = '99.9 x' WHERE key = 'identity'")
+    newer = "the index manual.sqlite3 has the format 99.9, and this version of the product reads "
+    assert f"manual               {newer}" in research("corpus", "list").stdout
+    assert newer in research("corpus", "add", str(folder)).stderr
     index.unlink()
     assert "manual               not indexed yet" in research("corpus", "list").stdout
     assert "its documents stay" in research("corpus", "remove", "manual").stdout

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from contracts.messages import SearchRequest, SearchResponse
-from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
+from providers.errors import ContentCorrupt, CorpusUnknown, NewerSchema, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus.folders import CorpusDefinition
+from providers.search.corpus.index import FORMAT
 from providers.search.corpus.library import CorpusLibrary, open_library
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
@@ -97,6 +98,27 @@ async def test_an_unpublished_corpus_is_unknown(hosts: Hosts) -> None:
     for attempt in (hosts.there.refresh("manual"), ask(hosts.there, "zebra")):
         with pytest.raises(CorpusUnknown, match="index it where its folder is"):
             await attempt
+
+
+async def test_an_index_of_a_newer_version_is_left_alone(hosts: Hosts) -> None:
+    """No host replaces it, and each names it with the way back; one of an older version is published again."""
+    await hosts.here.refresh("manual")
+    record = hosts.store.objects["team/corpora/manual.json"]
+    newer = record.replace(f'"format":"{FORMAT}"'.encode(), b'"format":"99.1"')
+    assert newer != record
+    hosts.store.objects["team/corpora/manual.json"] = newer
+    (hosts.folder / "locks.md").write_text("# Locks\n\nLocks wait.\n")
+    for attempt in (ask(hosts.there, "autovacuum"), hosts.here.refresh("manual")):
+        with pytest.raises(
+            NewerSchema, match=r"the index manual has the format 99\.1.*`research corpus remove manual`"
+        ):
+            await attempt
+    assert hosts.store.objects["team/corpora/manual.json"] == newer
+    hosts.store.objects["team/corpora/manual.json"] = newer.replace(b"99.1", b"1.1")
+    with pytest.raises(CorpusUnknown, match="published by another version"):
+        await ask(hosts.there, "autovacuum")
+    await hosts.here.refresh("manual")
+    assert (await ask(hosts.there, "locks wait")).hits
 
 
 async def test_damage_is_an_error(hosts: Hosts) -> None:
