@@ -2,9 +2,9 @@
 
 Runs come in pieces of at most 20 minutes. A piece is a deployment of its own: two worker processes with all pools, a
 Temporal server, a made-up web on loopback, a model whose calls take 1 to 3 s. Two pieces of three have Valkey and an
-object store, one has all in files. Every few seconds a run starts, of the five strategies in turns, and has a fault of
-its own (`benchmarks.faults`) that all open runs suffer. Every fourth run waits for an approval, which a person gives
-after a while. A live report that has ended is refreshed on the server, its pages changed.
+object store, one has all in files. Every few seconds two runs start, of the five strategies in turns, and have a fault
+of their own (`benchmarks.faults`) that all open runs suffer. Every fourth run waits for an approval, which a person
+gives after a while. A live report that has ended is refreshed on the server, its pages changed.
 
 What a piece found is a file of the folder. The same command goes on with the pieces that are missing; several of them
 share the work; with `--report` one prints the table alone. However a command ends, no process of it stays.
@@ -42,6 +42,7 @@ from benchmarks.fake_processes import question, subject
 from benchmarks.faults import (
     FAULTS_AHEAD,
     STOPS,
+    STRATEGIES,
     Deployment,
     Fault,
     Kill,
@@ -69,9 +70,11 @@ from workers.own_process import exit_process, run_to_end
 
 T = TypeVar("T")
 
-FAULTS_OF_A_PIECE: Final = 150
+FAULTS_OF_A_PIECE: Final = 130
 PIECES_WITHOUT_CLOCK: Final = 4
 """One piece of so many has wrong clocks."""
+RUNS_OF_A_FAULT: Final = 2
+"""Runs that start with a fault."""
 BURST: Final = 8
 """Runs that are started at once where the fault is a full queue."""
 AT_ONCE: Final = 20
@@ -180,6 +183,11 @@ def request_of(number: int, strategy: str) -> dict[str, Any]:
     }
 
 
+def strategy_after(strategy: str, place: int) -> str:
+    """Return the strategy so many places after another one."""
+    return STRATEGIES[(STRATEGIES.index(strategy) + place) % len(STRATEGIES)]
+
+
 def waits(number: int) -> bool:
     """Return whether a run waits for an approval."""
     return number % 4 == 1
@@ -199,7 +207,8 @@ async def suffer_all(number: int, seed: int, count: int, kinds: Sequence[str], f
     began, piece = time.monotonic(), Piece(number, seed)
     faults, store = plan_of(seed, number, count, kinds, mounts=can_mount()), store_of(number, kinds)
     bursts = sum(fault.kind == "queue" for fault in faults)
-    async with deployed(folder, store, faults, len(faults) + bursts * BURST, AT_ONCE) as deployment:
+    runs = RUNS_OF_A_FAULT * len(faults) + bursts * BURST
+    async with deployed(folder, store, faults, runs, AT_ONCE) as deployment:
         client = await deployment.made.client()
         chance = random.Random(f"{seed}/{number}/people")
         following: list[asyncio.Task[None]] = []
@@ -233,8 +242,8 @@ async def suffer_all(number: int, seed: int, count: int, kinds: Sequence[str], f
                 break
             faults.remove(fault)
             deployment.reserve(fault)
-            for _ in range(1 + BURST * (fault.kind == "queue")):
-                begin(fault)
+            for place in range(RUNS_OF_A_FAULT + BURST * (fault.kind == "queue")):
+                begin(replace(fault, strategy=strategy_after(fault.strategy, place)))
             striking.append(asyncio.create_task(strike(fault)))
             await asyncio.sleep(fault.gap)
         await asyncio.gather(*striking)

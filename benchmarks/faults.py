@@ -84,10 +84,10 @@ STANDSTILL_SECONDS: Final = (30.0, 90.0)
 CLOCK_STEPS: Final = (-86_400, -3_600, -120, 120, 3_600, 86_400)
 LATEST_STRIKE: Final = 6.0
 """Seconds after the start of a run until its fault at the latest."""
-GAP_SECONDS: Final = (2.0, 7.0)
-"""From the start of a run until that of the next one."""
-FAULTS_AT_ONCE: Final = 5
-FAULTS_AHEAD: Final = 12
+GAP_SECONDS: Final = (1.0, 4.0)
+"""From the start of runs until that of the next ones."""
+FAULTS_AT_ONCE: Final = 6
+FAULTS_AHEAD: Final = 16
 """Faults of the plan among which one with free places is looked for."""
 REST_SECONDS: Final = 10.0
 """From the end of a fault until the next one at its place: what has passed is over for a while."""

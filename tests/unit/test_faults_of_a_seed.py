@@ -53,7 +53,7 @@ async def no_reader(_: Deployment) -> None:
 
 
 async def test_faults_overlap_at_different_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is the first of the plan whose places are free, until five are there; each place has a rest afterwards."""
+    """The next one is the first of the plan whose places are free, until six are there; each place has a rest afterwards."""
     monkeypatch.setattr(Deployment, "_kill_reader", no_reader)
     made = WebDeployment(tmp_path, WebWorld([]), MessagesApi(), "127.0.0.1:1")
     deployment = Deployment(made, tmp_path, None, None, tmp_path, None)
@@ -71,7 +71,7 @@ async def test_faults_overlap_at_different_places(tmp_path: Path, monkeypatch: p
     await deployment.suffer(kill, lambda: 7)
     await asyncio.sleep(0.01)
     assert deployment.choose([kill]) == kill
-    for kind in ("queue", "redis", "no-models", "reader"):
+    for kind in ("queue", "redis", "no-models", "reader", "pages-429"):
         deployment.reserve(replace(model, kind=kind))
     assert deployment.choose([disk, replace(model, kind="objects-503")]) is None
 
