@@ -42,7 +42,7 @@ from providers.search.corpus.query import searched_keys
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.tokens.showing import sections_of
-from providers.tokens.surroundings import text_around
+from providers.tokens.surroundings import surroundings, text_around
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
@@ -94,6 +94,7 @@ def _by_reports(text: str) -> None:
     registry = KnownAddresses.of(find_addresses(text), text, [text])
     is_verbatim(text, [text], registry, in_part=True)
     text_around(text, 0, 1)
+    surroundings(text, len(text) // 2, len(text))
     claim_key(text, [])
     for read in (escape, without_markers, with_escaped_markers, clean_characters, to_plain_draft):
         read(text)  # type: ignore[operator]
