@@ -208,7 +208,8 @@ def _fit(
         else:
             raise _does_not_fit(task, candidate, used)
     if task.input.reserved_input_tokens is not None and used > task.input.reserved_input_tokens:
-        raise ReservationTooSmall(used)
+        # With less than the room for a repair, a call that is held to its size would be shortened for that alone.
+        raise ReservationTooSmall(math.ceil(used + spare))
     if task.input.tokens.summarization_provider and task.input.summaries is None and not task.input.shorten:
         _require_summaries(whole.items, levels)
     return rendered, levels, used, (room, output)

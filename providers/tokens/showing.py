@@ -36,6 +36,9 @@ from providers.tokens.shortening import cut_pieces, sentences_between
 
 MAX_WHOLE_TOKENS: Final = 12_000
 """A page up to this size is shown whole: the manual pages that answered a question best have 5,000 to 11,000."""
+LONG_PAGE_TOKENS: Final = 8_000
+"""Of a longer page, for each purpose for which it was opened: of 18,900 tokens on all options of a command a reader was
+shown 12,500 for a question about one, and its agent had no money for its other pages. It may ask for more by number."""
 SMALL_PAGE_TOKENS: Final = 4_000
 """A larger page is shown whole only if much of it fits the questions."""
 FITTING_SHARE: Final = 1 / 3
@@ -387,7 +390,7 @@ class _Choice:
         """
         self._take_best()
         by_id = {one.source.id: one for one in self.candidates}
-        left = self.request.shown_tokens - sum(
+        left = self._most_tokens - sum(
             self._rest_size(by_id[one.source_id], one.start, one.end) for one in asked if one.source_id in by_id
         )
         taken = {(one.source_id, one.start) for one in asked}
@@ -492,6 +495,7 @@ class _Choice:
 
     # --- spending -----------------------------------------------------------------------------------------------------
     def _take_best(self) -> None:
+        self.left = self._most_tokens
         protected = [candidate for candidate in self.candidates if self._is_protected(candidate)]
         for one in protected:
             self._take_all(one)
@@ -525,6 +529,15 @@ class _Choice:
             short = [part for part in short if part.end - part.start <= MIN_LISTED_CHARACTERS]
             for section in short if not one.source.again else ():
                 self._take_section(one, section, self.left)
+
+    @property
+    def _most_tokens(self) -> float:
+        """Return the tokens that a call may show by its own choice: fewer of a long page that was opened to be read."""
+        most = float(self.request.shown_tokens)
+        sizes = [token_size(one.text) for one in self.candidates]
+        if self.request.outlined and sizes and max(sizes) > MAX_WHOLE_TOKENS:
+            return min(most, float(LONG_PAGE_TOKENS * len(self.request.queries)))
+        return most
 
     def _room(self, one: _Candidate) -> float:
         """Return the tokens that a source may still take."""

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.evidence import Gap, SectionHint, SectionRef
+from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput
 from contracts.tokens import Level
 from providers.extractive.blocks import blocks_of
@@ -63,6 +64,24 @@ def test_a_page_that_was_opened_to_be_read_is_shown_whole(sections: int, is_whol
     assert bool(one.hidden) is not is_whole
     (chosen,) = shown(text).values()
     assert chosen.hidden
+
+
+def test_a_long_page_that_was_opened_leaves_money_for_others() -> None:
+    """Of a page that is too long to be shown whole a purpose gets 8,000 tokens, two get as many each; with more beside
+    sections that were asked for, its agent could read nothing else.
+    """
+    text = page(120, 7, text=f"Vacuum and wraparound come up in transaction after transaction. {TALK}")
+    (one,) = shown(text, outlined=True).values()
+    assert 7_000 < token_size(one.excerpt()) <= 8_300
+    two = [PlanNode(id=f"sq-{number}", text=name) for number, name in enumerate(("vacuum", "wraparound"))]
+    (both,) = shown(text, outlined=True, sub_queries=two).values()
+    assert 15_000 < token_size(both.excerpt()) <= 16_600
+    (chosen,) = shown(text).values()
+    assert token_size(chosen.excerpt()) > 20_000
+    request, documents = call(text, outlined=True)
+    asked = [SectionRef(source_id="src-0", start=one.hidden[0].section.start, end=one.hidden[0].section.end)]
+    rest = rest_of_pages(request, documents, asked)
+    assert sum(token_size(text[part.start : part.end]) for part in rest) <= 8_000
 
 
 def test_a_short_section_is_shown_for_its_heading() -> None:

@@ -146,6 +146,21 @@ async def test_an_agent_learns_which_sections_a_small_window_hid() -> None:
     assert len(shown | hidden) >= 20
 
 
+async def test_a_reading_that_is_held_to_its_measured_size_shows_all_of_its_page() -> None:
+    """What a prompt needs has the room for a repair with it: with less, the page would be shortened for that alone."""
+    text = "\n\n".join(f"## Part {number}\n\n{PROSE * 8}" for number in range(9))
+    async with bench(MessagesApi()) as one:
+        request = await one.analyze_input(text, 1, outlined=True, reserved_output_tokens=2_000)
+        with pytest.raises(ApplicationError) as refused:
+            await one.run(roles.ANALYZER, request.model_copy(update={"reserved_input_tokens": 0}))
+        needed = refused.value.details[0]["input_tokens"]
+        held = {"reserved_input_tokens": needed, "shorten": True}
+        output = await one.run(roles.ANALYZER, request.model_copy(update=held))
+    assert not output.narrowed
+    assert output.outline == []
+    assert output.account.estimated_input_tokens <= needed
+
+
 async def test_a_small_window_considers_less_of_each_source() -> None:
     """Where two fifths of the five best do not fit, less of all is considered, and the account says so (C0-23)."""
     async with narrow(16_384) as one:
