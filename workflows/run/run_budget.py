@@ -127,27 +127,12 @@ class RunBudget:
         price = self.price(role)
         bound = worst_call(role, request, run.resolved.reasoning_tokens)
         is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
-        reflects_on_report = role.name == AgentRole.SUPERVISOR and run.state.work.phase == Phase.SYNTHESIS
-        # The review of an earlier report comes out of what the last one needs not.
-        is_early_review = role.name == REVIEWER.name and not run.inbox.closing
-        closes = role.writes_report or role.name == ARRANGER.name or reflects_on_report
-        closes = closes or (role in CLOSING_ROLES and not is_early_review)
         is_least = measured is not None and measured.is_least
         least = max(least_output, asked_output(request, run.state.accounts.call_sizes))
         while True:
-            reserve = NOTHING if closes else self._left_by(role, request)
-            usual = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
-            if measured is not None:
-                usual = usual.with_fields(input_tokens=measured.input_tokens)
-            likely = usual.with_fields(output_tokens=self._likely_output(role, request, bound, usual, least))
-            most = likely
-            if not _reads(role):  # what a reading cannot use would shorten those beside it
-                most = likely.with_fields(output_tokens=bound.output_tokens)
-            usual = usual.with_fields(output_tokens=min(usual.output_tokens, likely.output_tokens))
-            choices = [most, likely]
-            widest = most.with_fields(input_tokens=bound.input_tokens)
-            if measured is None and self._fits_twice(role, widest, reserve):
-                choices.insert(0, widest)  # a prompt that is refused for its size is made twice
+            reserve = NOTHING if self._closes(role) else self._left_by(role, request)
+            likely, usual = self._sizes(role, request, bound, measured, least)
+            choices = self._choices(role, likely, bound, reserve, is_measured=measured is not None)
             alone = reservations.unexplained, reservations.unexplained_tokens
             refused = self._refusal(role, *alone, reservation(likely, price), reserve)
             is_part = refused is not None
@@ -178,6 +163,43 @@ class RunBudget:
                 lambda: reservations.changes != changes or run.inbox.interruption is not None  # noqa: B023
             )
             run.inbox.check_interruption()
+
+    def _closes(self, role: RoleSpec[Any, Any]) -> bool:
+        """Return whether a call may use what is reserved for the report and its checks."""
+        run = self._run
+        if role.writes_report or role.name == ARRANGER.name:
+            return True
+        if role.name == AgentRole.SUPERVISOR and run.state.work.phase == Phase.SYNTHESIS:
+            return True
+        # The review of an earlier report comes out of what the last one needs not.
+        is_early_review = role.name == REVIEWER.name and not run.inbox.closing
+        return role in CLOSING_ROLES and not is_early_review
+
+    def _sizes(
+        self, role: RoleSpec[Any, Any], request: RoleInput, bound: Usage, measured: Measured | None, least: int
+    ) -> tuple[Usage, Usage]:
+        """Return what a call likely uses, with `least` tokens of output or more, and what calls of its role usually do.
+
+        The usual size is never above the likely one.
+        """
+        run = self._run
+        usual = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
+        if measured is not None:
+            usual = usual.with_fields(input_tokens=measured.input_tokens)
+        likely = usual.with_fields(output_tokens=self._likely_output(role, request, bound, usual, least))
+        return likely, usual.with_fields(output_tokens=min(usual.output_tokens, likely.output_tokens))
+
+    def _choices(
+        self, role: RoleSpec[Any, Any], likely: Usage, bound: Usage, reserve: Reservation, *, is_measured: bool
+    ) -> list[Usage]:
+        """Return the sizes that a call may be given, the largest first."""
+        most = likely
+        if not _reads(role):  # what a reading cannot use would shorten those beside it
+            most = likely.with_fields(output_tokens=bound.output_tokens)
+        widest = most.with_fields(input_tokens=bound.input_tokens)
+        if not is_measured and self._fits_twice(role, widest, reserve):
+            return [widest, most, likely]  # a prompt that is refused for its size is made twice
+        return [most, likely]
 
     def _likely_output(
         self, role: RoleSpec[Any, Any], request: RoleInput, bound: Usage, usual: Usage, least: int
