@@ -2,6 +2,7 @@
 
 The activities of the run of `benchmarks.engine_time`, in the same order and as many side by side, do nothing; the
 workflow keeps nothing. Plain SDK defaults, the embedded server with its file. What is above these figures is ours.
+`--row SECONDS` has activities that take so long follow one another, as model calls do: what a step takes besides.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -26,6 +28,9 @@ SHAPE: Final = (1, 1, 1, 1, 3, 27, 3, 5, 5, 1)
 QUEUE: Final = "bare"
 WARM_RUNS: Final = 3
 AT_ONCE: Final = 20
+ROW_STEPS: Final = 10
+WIDTHS: Final = (1, 3)
+"""Activities side by side, in a row of steps."""
 
 
 @activity.defn
@@ -50,14 +55,44 @@ class Bare:
         return sum(SHAPE)
 
 
+@activity.defn
+async def wait(seconds: float) -> None:
+    """Take so long."""
+    await asyncio.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps one after the other: how many, of how many activities side by side, and how long each takes."""
+
+    count: int
+    width: int
+    seconds: float
+
+
+@workflow.defn(sandboxed=False)
+class Row:
+    """A row of calls alone."""
+
+    @workflow.run
+    async def run(self, steps: Steps) -> None:
+        """Each step begins when the one before is done."""
+        for _ in range(steps.count):
+            work = [
+                workflow.execute_activity(wait, steps.seconds, start_to_close_timeout=timedelta(minutes=1))
+                for _ in range(steps.width)
+            ]
+            await asyncio.gather(*work)
+
+
 async def serve(address: str) -> None:
     """A worker until it is killed."""
     client = await Client.connect(address)
-    await Worker(client, task_queue=QUEUE, workflows=[Bare], activities=[do_nothing]).run()
+    await Worker(client, task_queue=QUEUE, workflows=[Bare, Row], activities=[do_nothing, wait]).run()
 
 
-async def measure(home: Path, runs: int) -> None:
-    """Print wall and processor time of a run, and of twenty at once."""
+async def measure(home: Path, runs: int, row: float) -> None:
+    """Print wall and processor time of a run, and of twenty at once; with seconds, what a step of a row takes, too."""
     home.mkdir()
     address = (await ensure_server(home)).address
     worker = await asyncio.create_subprocess_exec(sys.executable, "-m", "benchmarks.bare_temporal", "--serve", address)
@@ -83,6 +118,14 @@ async def measure(home: Path, runs: int) -> None:
         began = time.monotonic()
         await asyncio.gather(*(run() for _ in range(AT_ONCE)))
         print(f"{AT_ONCE} runs at once: {time.monotonic() - began:.2f} s wall")
+        for width in WIDTHS if row else ():
+            steps = Steps(ROW_STEPS, width, row)
+            began = time.monotonic()
+            await client.execute_workflow(Row.run, steps, id=f"row-{width}", task_queue=QUEUE)
+            besides = (time.monotonic() - began) / ROW_STEPS - row
+            print(
+                f"a step of {width} side by side that take {row:g} s each: {1000 * besides:.0f} ms besides", flush=True
+            )
     finally:
         worker.kill()
         await worker.wait()
@@ -93,6 +136,7 @@ async def main() -> None:
     """Measure, or serve the measurement."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--row", type=float, default=0.0, metavar="SECONDS", help="also a row of activities of so long")
     parser.add_argument("--serve", metavar="ADDRESS", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
@@ -100,7 +144,7 @@ async def main() -> None:
         return
     stolen = stolen_seconds()
     with tempfile.TemporaryDirectory() as name:
-        await measure(Path(name) / "home", given.runs)
+        await measure(Path(name) / "home", given.runs, given.row)
     print(f"taken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")
 
 
