@@ -21,18 +21,22 @@ class AttentiveTransport(httpx2.AsyncHTTPTransport):
     passes; when the process goes on, its timers are faster than its sockets. The answer is paid for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last_look_seconds: float = LAST_LOOK_SECONDS) -> None:
         certificates = trusted_certificates()
         super().__init__(verify=certificates, trust_env=False)
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=certificates,
             max_connections=MAX_CONNECTIONS,
             keepalive_expiry=IDLE_SECONDS,
-            network_backend=_Backend(),
+            network_backend=_Backend(last_look_seconds),
         )
 
 
 class _Backend(httpcore2.AnyIOBackend):
+    def __init__(self, last_look_seconds: float) -> None:
+        super().__init__()
+        self._last_look_seconds = last_look_seconds
+
     async def connect_tcp(
         self,
         host: str,
@@ -41,18 +45,20 @@ class _Backend(httpcore2.AnyIOBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        return _Stream(await super().connect_tcp(host, port, timeout, local_address, socket_options))
+        stream = await super().connect_tcp(host, port, timeout, local_address, socket_options)
+        return _Stream(stream, self._last_look_seconds)
 
 
 class _Stream(httpcore2.AsyncNetworkStream):
-    def __init__(self, inner: httpcore2.AsyncNetworkStream) -> None:
+    def __init__(self, inner: httpcore2.AsyncNetworkStream, last_look_seconds: float) -> None:
         self._inner = inner
+        self._last_look_seconds = last_look_seconds
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
         try:
             return await self._inner.read(max_bytes, timeout)
         except httpcore2.ReadTimeout:
-            return await self._inner.read(max_bytes, LAST_LOOK_SECONDS)
+            return await self._inner.read(max_bytes, self._last_look_seconds)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
         await self._inner.write(buffer, timeout)
@@ -66,7 +72,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> httpcore2.AsyncNetworkStream:
-        return _Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout))
+        return _Stream(await self._inner.start_tls(ssl_context, server_hostname, timeout), self._last_look_seconds)
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
