@@ -4,8 +4,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of
-from providers.text import sentence_spans
+from providers.extractive.blocks import MAX_LABEL_LENGTH, STOPS, Kind, PassageBlock, blocks_of
+from providers.text import is_wrapped, sentence_spans
 from providers.tokens.lookup import with_announced
 
 BEFORE_CHARACTERS: Final = 400  # of a paragraph or an item before a passage in it
@@ -77,10 +77,13 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
     """Return the places of what stands above a block and says what it speaks of, in the order of the text.
 
     `is_first` is true for a passage in the first sentence of the block, which may go on from the sentence before.
+    Nothing does above a definition, which begins with its terms.
     """
     block = blocks[index]
+    if _terms_of(text, block):
+        return []
     places = []
-    if block.label and (label := _place_of_label(text, block)):
+    if label := _label_above(text, blocks, index):
         places.append(label)
     if block.kind is Kind.ITEM and block.lead:
         first, last = block.lead
@@ -95,13 +98,29 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
     return [place for place in places if place[0] >= places[0][0]]
 
 
-def _place_of_label(text: str, block: PassageBlock) -> tuple[int, int] | None:
-    """Return the place of the line that labels a block, such as the name of an option above its paragraphs."""
+def _label_above(text: str, blocks: Sequence[PassageBlock], index: int) -> tuple[int, int] | None:
+    """Return the place of the line that labels a block, such as the name of an option above its paragraphs.
+
+    It is a line of its own, or the terms with which a definition above begins, whichever is nearer.
+    """
+    block = blocks[index]
     first = max(0, block.start - AFTER_LABEL_CHARACTERS)
-    place = text.rfind(block.label, first, block.start)
-    if place < 0:
+    label = text.rfind(block.label, first, block.start) if block.label else -1
+    for other in reversed(blocks[:index]):
+        if other.headings != block.headings or other.start < max(first, label):
+            break
+        if terms := _terms_of(text, other):
+            return terms
+    return (label, label + len(block.label)) if label >= 0 else None
+
+
+def _terms_of(text: str, block: PassageBlock) -> tuple[int, int] | None:
+    """Return the place of the short lines with which a definition begins; None for any other block."""
+    lines = text[block.start : block.end].splitlines() if block.kind is Kind.PROSE else []
+    count = next((n for n, line in enumerate(lines) if len(line) > MAX_LABEL_LENGTH or line[-1:] in STOPS), len(lines))
+    if not 0 < count < len(lines) or is_wrapped(lines):
         return None
-    return place, place + len(block.label)
+    return block.start, block.start + len("\n".join(lines[:count]))
 
 
 def _joined(text: str, places: Sequence[tuple[int, int]]) -> str:

@@ -105,3 +105,40 @@ def test_a_passage_is_contiguous_with_the_text_beside_it() -> None:
         item = Evidence(id="ev-1", source_id="src-1", start=start, end=start + len(quote))
         shown = show_passage(item, "Manual", PAGE)
         assert shown.before.rpartition(OMISSION)[2] + quote in PAGE
+
+
+OPTIONS = """# Options
+
+default
+
+Same as the last.
+
+-e
+--edit
+Edit the words of it.
+
+The editor is that of the system.
+
+--amend
+Replace the tip of the branch by a new commit.
+
+It may be a merge.
+
+It is a rough equivalent of the others.
+"""
+
+
+@pytest.mark.parametrize(
+    ("quote", "label"),
+    [
+        ("Edit the words of it.", "-e --edit"),
+        ("The editor is that of the system.", "-e --edit"),
+        ("It is a rough equivalent of the others.", "--amend"),
+        ("Same as the last.", "default"),
+    ],
+)
+def test_a_passage_is_labelled_by_the_nearest_term(quote: str, label: str) -> None:
+    """A list of options has its terms above their texts, in the same block; a line further above labels others."""
+    before, _ = beside(quote, OPTIONS)
+    assert before.startswith(label)
+    assert "default" not in before.removeprefix(label)
