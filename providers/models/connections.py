@@ -17,7 +17,7 @@ IDLE_SECONDS: Final = 60.0  # a connection is reused by the next phase of a run,
 class AttentiveTransport(httpx2.AsyncHTTPTransport):
     """A transport that looks into the socket once more before it gives up a call for silence.
 
-    While a process stands still, on a loaded machine or a stopped one, the answer arrives, and the time for silence
+    While a process is stopped, by a signal or with its machine, the answer arrives, and the time for silence
     passes; when the process goes on, its timers are faster than its sockets. The answer is paid for.
     """
 

@@ -50,7 +50,7 @@ class CallLock:
 
 
 class CallLocks:
-    """Files that the processes of a machine lock while they make calls: one that stands still is not taken for dead.
+    """Files that the processes of a machine lock while they make calls: a stopped one is not taken for dead.
 
     That a lease has expired says that no process has shown itself for a while. That a lock is free says that there is
     none: the kernel frees it when a process ends, however that ends. It is one more guard: where no file can be locked,

@@ -35,7 +35,7 @@ async def calls_by_process(runs: Sequence[WorkflowHandle[Any, Any]]) -> Counter[
     return Counter(int(match[1]) for match in found if match)
 
 
-async def test_the_calls_of_a_worker_that_stands_still_are_not_paid_twice(tmp_path: Path) -> None:
+async def test_the_calls_of_a_stopped_worker_are_not_paid_twice(tmp_path: Path) -> None:
     """The other worker takes its attempts over, waits, and finds the answers once the first one goes on (invariant 12)."""
     world, model = WebWorld(pages_of_subjects(RUNS, 8)), MessagesApi(latency=3.0)
     with running_valkey(tmp_path) as valkey:
