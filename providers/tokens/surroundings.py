@@ -14,6 +14,7 @@ AFTER_CHARACTERS: Final = 250
 ANNOUNCED_CHARACTERS: Final = 600  # of a list that a passage announces
 AFTER_LABEL_CHARACTERS: Final = 1_500
 """Between the line that labels paragraphs and one of them that may still speak of it."""
+MAX_NAMES: Final = 4  # of one definition, each in a paragraph of its own
 OMISSION: Final = " … "
 
 
@@ -77,11 +78,12 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
     """Return the places of what stands above a block and says what it speaks of, in the order of the text.
 
     `is_first` is true for a passage in the first sentence of the block, which may go on from the sentence before.
-    Nothing does above a definition, which begins with its terms.
+    A definition begins with its terms; above it are other names of the same.
     """
     block = blocks[index]
     if _terms_of(text, block):
-        return []
+        start = _first_name(text, blocks, index)
+        return [(start, block.start)] if start < block.start else []
     places = []
     if label := _label_above(text, blocks, index):
         places.append(label)
@@ -93,7 +95,8 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
         if above.kind in (Kind.PROSE, Kind.LINE):
             first = _last_sentences(text, above.start, above.end, LEAD_CHARACTERS)
             spans = sentence_spans(text[first : above.end])
-            places.append((first + spans[-1][0] if spans else first, above.end))
+            is_last = block.kind is Kind.PROSE and spans  # a listing is a part of what its paragraph says
+            places.append((first + spans[-1][0] if is_last else first, above.end))
     # A label that stands below the sentence before its paragraph makes that one needless.
     return [place for place in places if place[0] >= places[0][0]]
 
@@ -106,12 +109,25 @@ def _label_above(text: str, blocks: Sequence[PassageBlock], index: int) -> tuple
     block = blocks[index]
     first = max(0, block.start - AFTER_LABEL_CHARACTERS)
     label = text.rfind(block.label, first, block.start) if block.label else -1
-    for other in reversed(blocks[:index]):
+    for number in range(index - 1, -1, -1):
+        other = blocks[number]
         if other.headings != block.headings or other.start < max(first, label):
             break
         if terms := _terms_of(text, other):
-            return terms
+            return _first_name(text, blocks, number), terms[1]
     return (label, label + len(block.label)) if label >= 0 else None
+
+
+def _first_name(text: str, blocks: Sequence[PassageBlock], index: int) -> int:
+    """Return where the names of a definition begin, which may stand above its block, each a short line of its own."""
+    start = blocks[index].start
+    for other in reversed(blocks[max(0, index - MAX_NAMES) : index]):
+        line = text[other.start : other.end]
+        is_name = other.kind in (Kind.PROSE, Kind.LINE) and len(line) <= MAX_LABEL_LENGTH and line[-1] not in STOPS
+        if not is_name or "\n" in line or text[other.end : start].strip():
+            break
+        start = other.start
+    return start
 
 
 def _terms_of(text: str, block: PassageBlock) -> tuple[int, int] | None:

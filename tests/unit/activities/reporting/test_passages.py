@@ -113,6 +113,8 @@ default
 
 Same as the last.
 
+--words
+
 -e
 --edit
 Edit the words of it.
@@ -131,8 +133,8 @@ It is a rough equivalent of the others.
 @pytest.mark.parametrize(
     ("quote", "label"),
     [
-        ("Edit the words of it.", "-e --edit"),
-        ("The editor is that of the system.", "-e --edit"),
+        ("Edit the words of it.", "--words -e --edit"),
+        ("The editor is that of the system.", "--words -e --edit"),
         ("It is a rough equivalent of the others.", "--amend"),
         ("Same as the last.", "default"),
     ],
