@@ -146,7 +146,7 @@ async def test_an_agent_learns_which_sections_a_small_window_hid() -> None:
     assert len(shown | hidden) >= 20
 
 
-async def test_a_reading_that_is_held_to_its_measured_size_shows_all_of_its_page() -> None:
+async def test_a_reading_of_its_measured_size_shows_all_of_its_page() -> None:
     """What a prompt needs has the room for a repair with it: with less, the page would be shortened for that alone."""
     text = "\n\n".join(f"## Part {number}\n\n{PROSE * 8}" for number in range(9))
     async with bench(MessagesApi()) as one:
