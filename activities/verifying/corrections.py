@@ -82,7 +82,10 @@ def find_doubtful(
     known = (checking.Fault.CONDITION, checking.Fault.WEAKER)
     searched = [number for number in chosen if number not in looked and faults[number] not in known]
     related = {number: list(answer.evidence_ids) for number, answer in looked.items()}
-    related |= {number: material.related(claims[number], _beside(claims, number)) for number in searched}
+    related |= {
+        number: material.related(claims[number], _beside(claims, number), verdicts[number].lacking)
+        for number in searched
+    }
     found = {number: list[Evidence]() for number in chosen}
     # Only a model can tell whether a passage supports a statement.
     open_ones = searched if material.by_model else []

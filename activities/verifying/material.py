@@ -57,6 +57,10 @@ FEW_LACKING: Final = 4
 """Words without which a claim is shorter than what they alone could find."""
 LACKING_WEIGHT: Final = 3.0
 """Weight of a word that the cited passages of a claim lack, in the search for further ones."""
+MAX_NAMING: Final = 2
+"""Passages of the run that have the names and figures of a part that a claim lacks, for each such part."""
+TOKEN_ENDS: Final = re.compile(r"[\s`|]")
+SIGNS_AROUND: Final = ".,;:!?\"'“”‘’*"
 LEAST_SHARED: Final = 0.15
 """Share of a claim's words, rare ones weighing more, that a further passage has with its heading.
 
@@ -175,12 +179,23 @@ class Material:
                 uses.setdefault(key, []).append(stems)
         return uses
 
-    def related(self, claim: checking.ExtractedClaim, beside: Sequence[str] = ()) -> list[str]:
+    @cached_property
+    def shown_tokens(self) -> dict[str, frozenset[str]]:
+        """What stands between spaces in each passage and in its title, without the signs around it."""
+        return {
+            key: frozenset(_tokens(f"{title}\n{text[item.start : item.end]}"))
+            for key, (item, title, text) in self.evidence.items()
+        }
+
+    def related(
+        self, claim: checking.ExtractedClaim, beside: Sequence[str] = (), lacking: Sequence[str] = ()
+    ) -> list[str]:
         """Return the passages `beside` a claim, then those that share most with it among the rest, best first.
 
         A passage shares its own words, or those of another claim that cites it: the summary says again what a section
         says with a citation. Rare words weigh more, and so do words that the claim's own passages lack; a short text
-        that has them comes before a long one.
+        that has them comes before a long one. Before these come the best that have all options, numbers and names in
+        code of a part that the claim is `lacking`: `-m 1` has few words, and in its words other commands are nearer.
         """
         covered = frozenset[str]().union(*(self.stems.get(key, ()) for key in claim.evidence_ids))
         weights = {
@@ -203,6 +218,11 @@ class Material:
         fitting = (key for key in scores if scores[key] and shared[key] >= LEAST_SHARED)
         best = sorted(fitting, key=lambda key: (-scores[key], key))
         near = [key for key in beside if key in self.stems][:MAX_BESIDE]
+        by_share = sorted(scores, key=lambda key: (-scores[key], key))
+        for part in lacking[:MAX_PARTS]:
+            marks = {token for token in _tokens(part) if not token.isalpha()}
+            naming = [key for key in by_share if marks and marks <= self.shown_tokens[key]]
+            near += [key for key in naming if key not in near][:MAX_NAMING]
         return [*near, *(key for key in best if key not in near)][: len(near) + MAX_OTHERS]
 
     @cached_property
@@ -344,6 +364,10 @@ def _choose(
     first = chosen[True][:MAX_FOUND_CITED]
     others = chosen[False][: MAX_FOUND - len(first)]
     return [*first, *others, *chosen[True][len(first) :]][:MAX_FOUND]
+
+
+def _tokens(text: str) -> list[str]:
+    return [token for part in TOKEN_ENDS.split(text.casefold()) if (token := part.strip(SIGNS_AROUND))]
 
 
 def _is_within(source_id: str, span: tuple[int, int], item: Evidence) -> bool:

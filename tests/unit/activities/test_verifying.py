@@ -588,6 +588,37 @@ def test_a_passage_cited_for_the_same_elsewhere_is_tried_first() -> None:
     assert material.related(claims[0]) == ["ev-2"]
 
 
+def test_a_passage_with_the_option_that_a_claim_lacks_is_tried_first() -> None:
+    """An option has few words, and passages on other commands share more of the claim's."""
+    others = [f"The release team asks git revert {number} to undo a faulty merge." for number in range(2, 7)]
+    lines = [
+        "A faulty merge is undone.",
+        *others,
+        "Look at parents, log, notes, colleagues, letters, then give `git revert -m 1 M`.",
+    ]
+    text = "\n\n".join(lines)
+    reference = DocumentRef(hash=digest(text))
+    evidence = [
+        Evidence(
+            id=f"ev-{number}",
+            source_id="src-1",
+            start=text.index(line),
+            end=text.index(line) + len(line),
+            quote_hash=digest(line),
+        )
+        for number, line in enumerate(lines)
+    ]
+    source = CheckedSource(id="src-1", url="https://manual.test/", title="Manual", text=reference)
+    entry = ClaimsEntry(draft=reference, evidence=evidence, sources=[source])
+    material = Material(entry, {reference.hash: text}, by_model=True)
+    (claim,) = extract_claims(
+        to_plain_draft("The release team has a faulty merge undone with git revert -m 1. [ev-0]\n"), material
+    )
+    assert "ev-6" not in material.related(claim)
+    assert material.related(claim, lacking=["with git revert -m 1."])[0] == "ev-6"
+    assert material.related(claim, lacking=["git revert -m 2", "undone"]) == material.related(claim)
+
+
 def test_a_conclusion_is_tried_with_the_passages_of_the_sentences_beside_it() -> None:
     """It repeats neither their words nor their citations; those below another heading are not beside it."""
     draft = to_plain_draft(
