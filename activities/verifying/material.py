@@ -47,6 +47,10 @@ MIN_FOUND_CHARACTERS: Final = 30
 """A definition may be shorter than what a gap is looked for in."""
 SEARCHED_CHARACTERS: Final = 4_000_000
 """Of pages that are searched for the doubtful claims of a text, those that they cite first: about a second."""
+LITERAL_NAME: Final = re.compile(r"(?<![\w-])(?:--[A-Za-z][^\s,;)]*|\w+(?:[._:/-]\w+)+)")
+"""A name in code: an option with its value, or words joined by signs."""
+MIN_LITERAL: Final = 6
+"""Characters of what is looked for letter by letter; shorter names stand anywhere."""
 MAX_PARTS: Final = 3
 """Parts that a checker named and that are looked for by themselves."""
 RANKED_PASSAGES: Final = 200
@@ -295,7 +299,32 @@ def search_pages(statements: Sequence[Unsupported], material: Material) -> list[
             for passage, subject in zip(row, (*parts, one.words, one.words), strict=True):
                 if passage is not None:
                     subject_of.setdefault(passage, subject)
-        found.append(_choose(subject_of, one, material, texts))
+        chosen = [*_literal_passages(one, material, texts), *_choose(subject_of, one, material, texts)]
+        found.append(list({item.id: item for item in chosen}.values())[:MAX_FOUND])
+    return found
+
+
+def _literal_passages(one: Unsupported, material: Material, texts: Mapping[str, str]) -> list[Evidence]:
+    """Return the lines of pages that have the parts that a checker named, or a name in code of one, letter by letter.
+
+    A command or an option is found so where it stands in a listing, or among words that other passages share more of.
+    """
+    own = [material.passages[key][0] for key in (*one.evidence_ids, *one.others) if key in material.passages]
+    found = []
+    for part in one.lacking[:MAX_PARTS]:
+        names = (name.strip(".,;:)") for name in LITERAL_NAME.findall(part))
+        for literal in dict.fromkeys(name for name in (part.strip(), *names) if len(name) >= MIN_LITERAL):
+            places = ((source_id, text, text.find(literal)) for source_id, text in texts.items() if literal in text)
+            source_id, text, start = next(places, ("", "", -1))
+            if start >= 0:
+                first = text.rfind("\n", 0, start) + 1
+                last = text.find("\n", start)
+                span = (first, last if last >= 0 else len(text))
+                if span[1] - first > FOUND_CHARACTERS:
+                    span = (start, start + len(literal))
+                if not any(_is_within(source_id, span, item) for item in own):
+                    found.append(evidence_at(source_id, text, *span))
+                break
     return found
 
 

@@ -13,7 +13,7 @@ from activities.reporting.tree import Block, write
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
 from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
-from activities.verifying.material import Answers, Material, conclude, extract_claims
+from activities.verifying.material import Answers, Material, Unsupported, conclude, extract_claims, search_pages
 from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
 from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
@@ -152,6 +152,25 @@ def test_a_part_that_a_checker_named_is_looked_for_by_itself() -> None:
         (claim,) = find_doubtful(claims, conclude(claims, answers), material).items
         found[bool(named)] = "Ferries" in claim.others[0].text
     assert found == {False: False, True: True}
+
+
+def test_a_command_that_a_checker_missed_is_found_letter_by_letter() -> None:
+    """It stands in a listing, or is an option among words that other passages share more of; a short one is no clue."""
+    listing = "# Reverting\n\nFerries leave early.\n\n```\n$ undo merge -m 1 M\n```\n"
+    options = "# Pushing\n\n--force-with-lease=<name>\n\nIt is refused otherwise.\n"
+    pages = {**SOURCES, "src-3": listing, "src-4": options}
+    _, _, material = drafted(APPLY)
+    known = [CheckedSource(id=name, text=DocumentRef(hash=digest(text))) for name, text in pages.items()]
+    material = replace(
+        material, entry=material.entry.with_fields(sources=known), texts={digest(text): text for text in pages.values()}
+    )
+    missing = ["undo merge -m 1", "and push with --force-with-lease=<name>, never else", "-m 9"]
+    (found,) = search_pages([Unsupported("Feedback is delayed.", ["ev-1"], lacking=missing)], material)
+    assert [pages[item.source_id][item.start : item.end] for item in found[:2]] == [
+        "$ undo merge -m 1 M",
+        "--force-with-lease=<name>",
+    ]
+    assert not any("-m 9" in pages[item.source_id][item.start : item.end] for item in found)
 
 
 def test_all_that_is_shown_of_a_cited_page_counts_for_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
