@@ -10,13 +10,9 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from temporalio.bridge import worker as bridge
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation, WorkflowActivationJob
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-from temporalio.bridge.worker import _Visitor as _CodecVisitor
 from temporalio.client import Client
-from temporalio.converter import DataConverter
-from temporalio.converter._extstore import StorageOperationMetrics
 from temporalio.service import RPCError
 from temporalio.worker import (
     CustomSlotSupplier,
@@ -32,7 +28,6 @@ from temporalio.worker import (
     WorkflowInstance,
     WorkflowInstanceDetails,
 )
-from temporalio.worker._command_aware_visitor import CommandAwarePayloadVisitor
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import Info
 
@@ -144,7 +139,6 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
                 **common,
             )
         set_deadlock_timeout(worker)
-        leave_out_external_storage()
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
     minimum = min(MIN_POLLERS, slots)
@@ -371,43 +365,10 @@ def workflow_runner() -> SandboxedWorkflowRunner:
 
 
 def set_deadlock_timeout(worker: Worker) -> None:
-    """Set the deadlock timeout of workflow tasks, for which temporalio 1.35 has no option."""
+    """Set the deadlock timeout of workflow tasks, for which temporalio 1.35 has no option.
+
+    It is the only private attribute of the SDK that this product touches.
+    """
     workflow_worker = worker._workflow_worker  # noqa: SLF001
     assert workflow_worker is not None
     workflow_worker._deadlock_timeout_seconds = DEADLOCK_SECONDS  # type: ignore[assignment]  # noqa: SLF001
-
-
-def leave_out_external_storage() -> None:
-    """Have tasks of workflows walk through their payloads for the codec alone.
-
-    temporalio 1.35 walks through them three times before a task and three times after it, for storage outside of the
-    server, too, which no converter here has: 1.4 ms of a task. It has no option for that.
-    """
-    bridge.decode_activation = _decode_activation
-    bridge.encode_completion = _encode_completion
-
-
-async def _decode_activation(
-    activation: WorkflowActivation,
-    data_converter: DataConverter,
-    decode_headers: bool,
-    storage_concurrency_limit: int,
-) -> StorageOperationMetrics:
-    """Decrypt all payloads of a task of a workflow."""
-    del storage_concurrency_limit
-    visitor = CommandAwarePayloadVisitor(skip_search_attributes=True, skip_headers=not decode_headers)
-    await visitor.visit(_CodecVisitor(data_converter._decode_payload_sequence), activation)  # noqa: SLF001
-    return StorageOperationMetrics()
-
-
-async def _encode_completion(
-    completion: WorkflowActivationCompletion,
-    data_converter: DataConverter,
-    encode_headers: bool,
-    storage_concurrency_limit: int,
-) -> StorageOperationMetrics:
-    """Encrypt all payloads of the answer to a task of a workflow."""
-    del storage_concurrency_limit
-    visitor = CommandAwarePayloadVisitor(skip_search_attributes=True, skip_headers=not encode_headers)
-    await visitor.visit(_CodecVisitor(data_converter._encode_payload_sequence), completion)  # noqa: SLF001
-    return StorageOperationMetrics()
