@@ -1,7 +1,7 @@
 """robots.txt: read once, obeyed, and never a way around the guard."""
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx2
 import pytest
@@ -10,7 +10,7 @@ from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.reading.egress.client import Egress
 from providers.reading.robots import FAILURE_SECONDS, FRESH_SECONDS, POLICY, Robots, parse
-from tests.fakes.web import Reply, WebServer, reply
+from tests.fakes.web import Reply, WebServer, endless, reply
 
 AGENT = "durable-research"
 
@@ -123,3 +123,14 @@ def test_a_file_made_to_be_slow_is_refused() -> None:
             parse(text)
         assert raised.value.kind == "robots"
     assert not parse("User-agent: a\nDisallow: /" + "*a" * 200_000).can_fetch("/" + "a" * 200_000 + "x", "a")
+
+
+async def test_a_site_that_does_not_answer_is_an_outage(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pages are asked for again, as those of a site that refuses connections, once the failure is forgotten."""
+    monkeypatch.setattr("providers.reading.robots.POLICY", replace(POLICY, seconds=0.05))
+    site.server.pages["/robots.txt"] = endless(b"", b"", 0.01)
+    with pytest.raises(Unavailable, match=r"the site's robots\.txt: the server took too long"):
+        await site.allows("/x")
+    site.server.pages["/robots.txt"] = rules("")
+    site.now = FAILURE_SECONDS + 1
+    assert await site.allows("/x")
