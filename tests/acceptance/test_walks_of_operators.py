@@ -6,12 +6,13 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from client.handle import ResearchClient
+from client.client_errors import NoWorker
+from client.handle import ResearchClient, ResearchHandle
 from contracts.vocabulary import Outcome, RunStatus
 from tests.acceptance.topology import PYTHON, RESEARCH, Topology, topology
 from tests.integration.runs import QUESTION
@@ -59,10 +60,17 @@ async def worker(made: Topology, build_id: str) -> AsyncIterator[asyncio.subproc
 
 
 async def wait_for(made: Topology, research_id: str, *statuses: RunStatus) -> None:
-    """Wait until a run has one of these states."""
-    handle = ResearchClient(await made.client()).handle(research_id)
-    async with asyncio.timeout(120):
-        while (await handle.status()).status not in statuses:
+    """Wait until a run has one of these states, and first for a worker that answers."""
+    await reach(ResearchClient(await made.client()).handle(research_id), *statuses)
+
+
+async def reach(handle: ResearchHandle, *statuses: RunStatus) -> None:
+    """Wait until the run of a handle has one of these states."""
+    status = None
+    async with asyncio.timeout(240):
+        while status not in statuses:
+            with suppress(NoWorker):  # it is starting
+                status = (await handle.status()).status
             await asyncio.sleep(0.3)
 
 
@@ -106,9 +114,7 @@ async def test_a_cluster_that_is_lost_is_restored_from_the_back_up(tmp_path: Pat
                 for research_id in ("r-works", "r-waits"):
                     handle = client.handle(research_id)
                     if research_id == "r-waits":
-                        async with asyncio.timeout(60):
-                            while (await handle.status()).status is not RunStatus.AWAITING_APPROVAL:
-                                await asyncio.sleep(0.3)
+                        await reach(handle, RunStatus.AWAITING_APPROVAL)
                         await handle.approve_plan((await handle.status()).waiting.plan_version)  # type: ignore[union-attr]
                     async with asyncio.timeout(120):
                         assert (await handle.result()).outcome is Outcome.COMPLETED
@@ -135,7 +141,9 @@ async def test_a_version_is_replaced_with_open_runs(tmp_path: Path) -> None:
             await wait_for(made, "r-waits", RunStatus.AWAITING_APPROVAL)
             await ask(made, "r-works")
             async with worker(made, "two"):
-                await asyncio.sleep(3)
+                async with asyncio.timeout(120):
+                    while "two" not in await do(made, "research workers versions"):
+                        await asyncio.sleep(0.3)
                 printed = {command: await do(made, command) for command in others}
                 versions = printed["research workers versions"]
                 assert "one" in versions
