@@ -120,7 +120,7 @@ def _second_line(lines: bytes) -> frozenset[str] | None:
     _, _, second = lines.partition(b"\n")
     try:
         return frozenset(json.loads(b"{" + second.rstrip().removesuffix(b",") + b"}")["documents"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -133,7 +133,7 @@ def _state(research_id: str, data: bytes, schema: StoredSchema[dict[str, Any]] |
         state = document["state"]
         version = state["schema_version"]
         is_own = head.research_id == research_id
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         is_own = False
         state = None
         version = None
@@ -148,6 +148,6 @@ def _listed_session(first: FirstLines) -> StoredSession:
     try:
         document = json.loads(first.lines.rstrip().removesuffix(b",") + b"}")
         return StoredSession.model_validate(document["head"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         written_at = first.written_at.isoformat(timespec="microseconds")
         return StoredSession(research_id=first.name, query="", status=UNREADABLE, saved_at=written_at, closed=True)

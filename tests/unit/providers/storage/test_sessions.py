@@ -68,7 +68,9 @@ async def test_processes_share_their_sessions(opened: Opened) -> None:
     assert len(await here.list()) == 7
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b'{"head": 1}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b'{"head": 1}', b"\xff\xfe", pytest.param(b'{"head": ' + b"[" * 100_000, id="nested")]
+)
 async def test_a_damaged_session_is_named_and_harms_no_other(opened: Opened, data: bytes) -> None:
     """It is listed as unreadable, and loading it names its file; a record under a foreign name is damaged, too."""
     store = opened()
