@@ -66,8 +66,14 @@ class StoredSchema(Generic[F]):
 
 
 SESSION: Final = StoredSchema[dict[str, Any]]("the session", SCHEMA_VERSION)
+HEAD: Final = StoredSchema[dict[str, Any]]("the head of the session", 1)
 NOTEBOOK: Final = StoredSchema[dict[str, Any]]("the notebook's entry", 1)
 ANSWER: Final = StoredSchema[dict[str, Any]]("a paid answer of the journal", 1)
 CACHED: Final = StoredSchema[Any]("a cached value", 1)
+DAY: Final = StoredSchema[dict[str, Any]]("the money of the day", 1)
+QUEUE: Final = StoredSchema[dict[str, Any]]("the queue of runs", 1)
+SERVICE: Final = StoredSchema[dict[str, Any]]("the state of a service", 1)
+SITE: Final = StoredSchema[dict[str, Any]]("the state of a site", 1)
+PAGES: Final = StoredSchema[dict[str, Any]]("the number of the day's pages", 1)
 INDEX: Final = StoredSchema[sqlite3.Connection]("the index", 15)
 """Of a corpus: it changes with its tables and stems. `from_before` changes the tables within a transaction."""

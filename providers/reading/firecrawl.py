@@ -18,6 +18,7 @@ from contracts.base import CheckedModel
 from providers.bounded_request import send_once
 from providers.errors import NotConfigured, RateLimited, SourceUnreadable, Unavailable
 from providers.interfaces import SharedStore
+from providers.schemas import PAGES
 from providers.service_calls import StatusKind, classify, retry_after_seconds
 from providers.shared.shared_value import SharedValue
 
@@ -57,7 +58,7 @@ class DailyPages:
     """The number of pages that all workers together may have opened on a day (UTC)."""
 
     def __init__(self, store: SharedStore, most: int) -> None:
-        self._counts = SharedValue(store, DayCount, 2 * DAY_SECONDS)
+        self._counts = SharedValue(store, DayCount, PAGES, 2 * DAY_SECONDS)
         self._most = most
 
     async def take(self) -> None:

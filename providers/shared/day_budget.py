@@ -17,6 +17,7 @@ from contracts.base import CheckedModel
 from contracts.ceilings import Budgets
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
+from providers.schemas import DAY
 from providers.shared.shared_value import SharedValue
 
 KEY: Final = "budgets/day"
@@ -142,7 +143,7 @@ class DayBudget:
 
     def __init__(self, store: SharedStore, budgets: Budgets, namespace: str, open_runs: OpenRuns) -> None:
         self.budgets = budgets
-        self._days = SharedValue(store, DayState, STORED_SECONDS)
+        self._days = SharedValue(store, DayState, DAY, STORED_SECONDS)
         self._namespace = namespace
         self._open_runs = open_runs
 

@@ -16,6 +16,7 @@ from pydantic import ConfigDict
 from contracts.base import CheckedModel
 from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
+from providers.schemas import SERVICE, SITE
 from providers.shared.shared_value import SharedValue, quote_part
 
 BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the others are evenly spaced
@@ -112,7 +113,7 @@ class Limiter:
     """Limits by service in a shared store. Every method raises the errors of the store."""
 
     def __init__(self, store: SharedStore, limits_by_service: Mapping[str, ServiceLimits]) -> None:
-        self._services = SharedValue(store, ServiceState, STORED_SECONDS)
+        self._services = SharedValue(store, ServiceState, SERVICE, STORED_SECONDS)
         self._limits = dict(limits_by_service)
 
     @asynccontextmanager
@@ -197,7 +198,7 @@ class Politeness:
     """Visits to hosts, in a shared store. Every method raises the errors of the store."""
 
     def __init__(self, store: SharedStore) -> None:
-        self._hosts = SharedValue(store, HostState, LEASE_SECONDS)
+        self._hosts = SharedValue(store, HostState, SITE, LEASE_SECONDS)
 
     @asynccontextmanager
     async def visit(self, host: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:

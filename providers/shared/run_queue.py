@@ -24,6 +24,7 @@ from contracts.messages import QueueTurn
 from contracts.texts import plural
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
+from providers.schemas import QUEUE
 from providers.shared.shared_value import SharedValue
 
 T = TypeVar("T")
@@ -249,7 +250,7 @@ class RunQueue:
 
     def __init__(self, store: SharedStore, limits: QueueLimits, runs: Runs) -> None:
         self._store = store
-        self._queue = SharedValue(store, QueueState, None)
+        self._queue = SharedValue(store, QueueState, QUEUE, None)
         self._limits = limits
         self._runs = runs
         self._identity = secrets.token_hex(8).encode()

@@ -8,10 +8,11 @@ from typing import Any, Final, Generic, TypeVar
 from urllib.parse import quote
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from providers.errors import RateLimited
+from providers.errors import ContentCorrupt, RateLimited, SharedStateUnavailable
 from providers.interfaces import SharedStore
+from providers.schemas import StoredSchema
 
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
@@ -50,36 +51,43 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 class SharedValue(Generic[S]):
-    """Models of one kind by key, as JSON. A stored value of another kind counts as the kind's default."""
+    """Models of one kind by key, as JSON with a schema number. What is absent counts as the kind's default."""
 
-    def __init__(self, store: SharedStore, kind: type[S], ttl_seconds: float | None) -> None:
+    def __init__(
+        self, store: SharedStore, kind: type[S], schema: StoredSchema[dict[str, Any]], ttl_seconds: float | None
+    ) -> None:
         self._store = store
         self._kind = kind
+        self._schema = schema
         self._ttl_seconds = ttl_seconds
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def update(self, key: str, step: Callable[[S, float], tuple[S, T]]) -> T:
         """Replace the value by that of `step(value, now)` and return its result; retry if another worker was faster.
 
-        `now` is the store's clock. Raises `RateLimited` under sustained contention, and the errors of the store.
+        `now` is the store's clock. Raises `RateLimited` under sustained contention, `NewerSchema` for what a newer
+        version wrote, `SharedStateUnavailable` for what cannot be read, and the errors of the store.
         """
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:  # tasks of this process need not race each other
             for number in range(MAX_TRIES):
                 stored = await self._store.get(key)
-                state, result = step(self._parse(stored.value), stored.now)
-                changed = state.model_dump_json(exclude_defaults=True).encode()
-                if changed == (stored.value or b"{}"):
+                state, result = step(self._parse(key, stored.value), stored.now)
+                changed = self._schema.write(state.model_dump_json(exclude_defaults=True)).encode()
+                if changed == (stored.value or self._schema.write("{}").encode()):
                     return result
                 if await self._store.swap(key, stored.value, changed, self._ttl_seconds):
                     return result
                 await asyncio.sleep(random.uniform(0, min(0.001 * 2**number, MAX_PAUSE_SECONDS)))  # noqa: S311
         raise RateLimited("too many workers change one value at once", retry_after=CONTENDED_SECONDS)
 
-    def _parse(self, value: bytes | None) -> S:
-        try:
-            if value is None:
-                return self._kind()
-            return self._kind.model_validate_json(value)
-        except ValidationError:
+    def _parse(self, key: str, value: bytes | None) -> S:
+        if value is None:
             return self._kind()
+        try:
+            return self._kind.model_validate_json(self._schema.read(value.decode(), key))
+        except (ValueError, ContentCorrupt):
+            # Begun anew, it would forget what runs have spent, or which of them are at work.
+            problem = f"{self._schema.what} in the shared store cannot be read"
+            remedy = f"restore the value of the key {key}, or delete that key to begin without it"
+            raise SharedStateUnavailable(problem, remedy=remedy) from None

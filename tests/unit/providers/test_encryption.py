@@ -16,6 +16,7 @@ from providers import encryption
 from providers.encryption import Keyring
 from providers.errors import ContentCorrupt, ContentMissing, KeyMissing
 from providers.interfaces import SharedStore
+from providers.schemas import DAY
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.shared_value import SharedValue
 from providers.shared.stores.encrypted_store import EncryptedSharedStore
@@ -304,7 +305,7 @@ async def test_a_forged_shared_value_counts_as_absent(tmp_path: Path) -> None:
 async def test_shared_models_change_by_compare_and_swap(tmp_path: Path) -> None:
     """Limits, the queue and the money of a day work on encrypted values, also where workers race."""
     inner = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=False)
-    values = [SharedValue(EncryptedSharedStore(inner, keyring), Count, None) for keyring in (ROTATED, ROTATED)]
+    values = [SharedValue(EncryptedSharedStore(inner, keyring), Count, DAY, None) for keyring in (ROTATED, ROTATED)]
     for number in range(6):
         await values[number % 2].update("n", lambda count, _: (Count(n=count.n + 1), None))
     assert await values[0].update("n", lambda count, _: (count, count.n)) == 6

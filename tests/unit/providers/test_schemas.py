@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from contracts.evidence import DocumentRef
 from contracts.notebooks import ENTRY_TYPE, HitsEntry
@@ -15,13 +16,15 @@ from contracts.vocabulary import EngineKind
 from providers.errors import ContentCorrupt, CorpusUnknown, NewerSchema
 from providers.interfaces import EngineAnswer
 from providers.models.answers import answer_from_json, answer_to_json
-from providers.schemas import ANSWER, CACHED, INDEX, NOTEBOOK, SESSION
+from providers.schemas import ANSWER, CACHED, DAY, INDEX, NOTEBOOK, SESSION
 from providers.search.corpus.index import FORMAT, IndexOutdated, IndexWriter, open_index
 from providers.shared.cache import SEARCH, Cache
+from providers.shared.shared_value import SharedValue
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records
+from tests.fakes.shared_stores import MemorySharedStore
 from tests.unit.activities.scripted import MemoryStore
 
 
@@ -87,6 +90,10 @@ def test_a_paid_answer_has_a_number() -> None:
         answer_from_json(later.write("{}"), PLANNER)
 
 
+class Count(BaseModel):
+    n: int = 0
+
+
 class Words:
     """A codec of JSON objects."""
 
@@ -123,6 +130,25 @@ async def test_a_cached_value_has_a_number(tmp_path: Path) -> None:
         assert await ask(Cache(store), "b") == ({"word": "made"}, False)
     finally:
         await store.close()
+
+
+async def test_a_shared_value_has_a_number() -> None:
+    """One without has the first; one of before is changed as one of today, and one of a newer version waits for it."""
+    store = MemorySharedStore()
+    counts = SharedValue(store, Count, DAY, None)
+    later = SharedValue(store, Count, replace(DAY, number=2, from_before=renamed), None)
+
+    async def add(values: SharedValue[Count]) -> int:
+        return await values.update("n", lambda count, _: (Count(n=count.n + 1), count.n + 1))
+
+    await store.swap("n", None, b'{"n":1}')
+    assert await add(counts) == 2
+    assert (await store.get("n")).value == b'{"schema":1,"n":2}'
+    await store.swap("n", b'{"schema":1,"n":2}', b'{"schema":1,"old_n":2}')
+    assert await add(later) == 3
+    assert (await store.get("n")).value == b'{"schema":2,"n":3}'
+    with pytest.raises(NewerSchema, match="the money of the day n has the schema 2"):
+        await add(counts)
 
 
 async def _only_key(folder: Path) -> bytes:

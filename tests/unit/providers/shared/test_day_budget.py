@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from contracts.ceilings import Budgets
-from providers.errors import ProviderError
+from providers.errors import ProviderError, SharedStateUnavailable
 from providers.shared.day_budget import DAY_SECONDS, KEY, DayBudget
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.shared_stores import MemorySharedStore
@@ -141,9 +141,14 @@ async def test_two_processes_never_promise_the_same_money(tmp_path: Path) -> Non
         await store.close()
 
 
-@pytest.mark.parametrize("value", [b"nothing", b'{"day": "x"}'])
-async def test_a_damaged_value_begins_a_new_count(value: bytes) -> None:
-    """A store that lost its content stops no run."""
+@pytest.mark.parametrize("value", [b"nothing", b"\xff", b'{"day": "x"}', b'{"schema":0,"day":1}'])
+async def test_a_damaged_value_is_refused_with_its_remedy(value: bytes) -> None:
+    """What was spent is not forgotten in silence: no run gets money until the operator has restored or deleted the value."""
     day = Day(5.0)
     await day.store.swap(KEY, None, value)
+    refusal = "the money of the day in the shared store cannot be read: restore .* budgets/day, or delete that key"
+    with pytest.raises(SharedStateUnavailable, match=refusal):
+        await day.take("r-1", 5.0)
+    assert (await day.store.get(KEY)).value == value
+    await day.store.swap(KEY, value, None)
     assert await day.take("r-1", 5.0) == 5.0
