@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from contracts.texts import DOCUMENT_HASH, RESEARCH_ID
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
-from providers.schemas import SESSION, StoredSchema
+from providers.schemas import HEAD, SESSION, StoredSchema
 from providers.storage.stored_records import SUFFIX, FirstLines, Records
 
 T = TypeVar("T")
@@ -129,17 +129,19 @@ def _state(research_id: str, data: bytes, schema: StoredSchema[dict[str, Any]] |
     name = research_id + SUFFIX
     try:
         document = json.loads(data.decode("utf-8"))
-        head = StoredSession.model_validate(document["head"])
+        head = document["head"]
+        head_version = head["schema_version"]
+        if head_version == HEAD.number:
+            StoredSession.model_validate(head)
         state = document["state"]
         version = state["schema_version"]
-        is_own = head.research_id == research_id
+        is_own = head["research_id"] == research_id
     except (ValueError, KeyError, TypeError, RecursionError):
         is_own = False
-        state = None
-        version = None
     if not is_own:
         raise ContentCorrupt(f"the session file {name} is damaged")
     if schema is not None:
+        HEAD.current(head, head_version, name)
         state = schema.current(state, version, name)
     return json.dumps(state, ensure_ascii=False)
 

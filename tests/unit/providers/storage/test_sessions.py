@@ -95,6 +95,18 @@ async def test_a_state_of_another_version_is_refused(opened: Opened, version: in
         await opened().load("r-1")
 
 
+async def test_a_session_with_a_head_of_a_newer_version_is_no_damage(tmp_path: Path) -> None:
+    """It is listed as unreadable; loading it names the newer version, and its state can be had as it was written."""
+    store = RecordSessionStore(Records(tmp_path, SESSIONS))
+    await store.save("r-1", state(), closed=False)
+    file = tmp_path / SESSIONS / "r-1.json"
+    file.write_text(file.read_text("utf-8").replace('"schema_version": 1,', '"schema_version": 2,', 1), "utf-8")
+    assert [one.status for one in await store.list()] == [UNREADABLE]
+    with pytest.raises(NewerSchema, match=r"head of the session r-1\.json has the schema 2, .* reads 1: use the newer"):
+        await store.load("r-1")
+    assert json.loads(await store.load("r-1", as_written=True) or "") == json.loads(state())
+
+
 @pytest.mark.parametrize("name", ["../r-1", "/etc/passwd", "a/b", "", "..", ".hidden", "a\x00b", "x" * 200])
 async def test_an_id_that_is_a_path_is_refused(opened: Opened, tmp_path: Path, name: str) -> None:
     """No id reaches outside the folder."""
