@@ -12,7 +12,7 @@ import httpx2
 from cachetools import TLRUCache
 from protego import Protego  # type: ignore[attr-defined, unused-ignore]
 
-from providers.errors import Retryable, SourceUnreadable, Unavailable
+from providers.errors import Retryable, SourceUnreadable
 from providers.reading.egress.client import Egress, FetchPolicy
 
 FRESH_SECONDS: Final = 24 * 3600.0
@@ -71,10 +71,7 @@ class Robots:
         except SourceUnreadable as error:
             if error.kind in NO_RULES:
                 return _SiteRules(FRESH_SECONDS)
-            problem = f"the site's robots.txt: {error}"
-            # A small file that does not come in ten seconds is an outage, like a connection that is refused.
-            is_outage = error.kind == "timeout"
-            failure = Unavailable(problem) if is_outage else SourceUnreadable(error.kind, problem)
+            failure = SourceUnreadable(error.kind, f"the site's robots.txt: {error}")
             return _SiteRules(FAILURE_SECONDS, failure=failure)
         except Retryable as error:
             return _SiteRules(FAILURE_SECONDS, failure=error)

@@ -198,15 +198,15 @@ class Egress:
         """Fetch a document, unless it is the `known` one; `permit` is awaited before each request and may raise.
 
         Raises `SourceUnreadable`: a kind that starts with `refused` if nothing was sent to the place in question,
-        else not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
-        empty. Raises `Unavailable` and `RateLimited` if a retry may help.
+        else not_found, permission_denied, http_status, certificate, too_large, wrong_type, malformed, empty. Raises
+        `Unavailable` and `RateLimited` if a retry may help, also when the time is over.
         """
         target = check_url(url, self._allow_hosts)
         try:
             async with asyncio.timeout(policy.seconds):
                 return await self._follow(target, policy, permit, _conditions(known))
         except TimeoutError as error:
-            raise SourceUnreadable("timeout", "the server took too long") from error
+            raise Unavailable("the server took too long") from error
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], seconds: float) -> int:
         """Send a body once, within so many seconds, and return the status; the answer's body is not read.
@@ -231,10 +231,6 @@ class Egress:
                         answered = httpx2.Headers(response.headers)
         except TimeoutError as error:
             raise Unavailable("the receiver took too long") from error
-        except SourceUnreadable as error:
-            if error.kind == "timeout":
-                raise Unavailable("the receiver stopped answering") from error
-            raise
         kind = classify(status)
         wait = retry_after_seconds(answered.multi_items())
         if kind is StatusKind.BUSY:
@@ -381,7 +377,7 @@ def _translate_errors() -> Iterator[None]:
     except (httpcore2.ConnectTimeout, httpcore2.PoolTimeout) as error:
         raise Unavailable("the server cannot be reached in time") from error
     except httpcore2.TimeoutException as error:
-        raise SourceUnreadable("timeout", "the server stopped answering") from error
+        raise Unavailable("the server stopped answering") from error
     except (httpcore2.NetworkError, httpcore2.RemoteProtocolError) as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise SourceUnreadable("certificate", "the server's certificate cannot be verified") from error

@@ -129,7 +129,7 @@ async def test_a_site_that_does_not_answer_is_an_outage(site: Site, monkeypatch:
     """Its pages are asked for again, as those of a site that refuses connections, once the failure is forgotten."""
     monkeypatch.setattr("providers.reading.robots.POLICY", replace(POLICY, seconds=0.05))
     site.server.pages["/robots.txt"] = endless(b"", b"", 0.01)
-    with pytest.raises(Unavailable, match=r"the site's robots\.txt: the server took too long"):
+    with pytest.raises(Unavailable, match="the server took too long"):
         await site.allows("/x")
     site.server.pages["/robots.txt"] = rules("")
     site.now = FAILURE_SECONDS + 1
