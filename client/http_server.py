@@ -1,13 +1,15 @@
-"""HTTP servers in `serve`: their requests are whole, and limited in size, time and number."""
+"""HTTP servers of commands: requests are whole, limited in size, time and number, and foreign ones are told apart."""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Final
 
 import uvicorn
+from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +21,8 @@ BODY_SECONDS: Final = 20.0
 MAX_CONNECTIONS: Final = 128
 """At once; a client has one or two. Further ones are answered with 503."""
 CLOSE: Final = {"connection": "close"}
+OWN_SITE: Final = ("same-origin", "none")
+"""Values of `Sec-Fetch-Site` of requests that no page of another site has made."""
 
 Refuse = Callable[[int, str], Response]
 """Makes the answer to a request that is refused, of a status and a reason."""
@@ -27,6 +31,39 @@ Refuse = Callable[[int, str], Response]
 def refuse_in_words(status: int, reason: str) -> Response:
     """Answer with the reason as plain text."""
     return PlainTextResponse(reason, status, CLOSE)
+
+
+class Foreign(Enum):
+    """What is foreign about a request."""
+
+    NAME = auto()
+    """It calls the server by a name that is not its own, as a name of others that leads to this address."""
+    PAGE = auto()
+    """A web page of another origin has made it."""
+
+
+@dataclass(frozen=True)
+class OwnNames:
+    """What a server is called, and whose web pages may ask it."""
+
+    hosts: frozenset[str]
+    """Values of `Host` in small letters; a name without a port stands for all of its ports."""
+    origins: frozenset[str] = frozenset()
+    """Origins of pages that may ask it, beside that of the name by which it is called."""
+
+    def objection(self, headers: Headers) -> Foreign | None:
+        """Return what is foreign about a request with these headers; None: nothing."""
+        host = headers.get("host", "").lower()
+        if host not in self.hosts and host.rpartition(":")[0] not in self.hosts:
+            return Foreign.NAME
+        origin = headers.get("origin")
+        if origin in self.origins:
+            return None
+        if origin is not None and origin.partition("://")[2].lower() != host:
+            return Foreign.PAGE
+        if headers.get("sec-fetch-site", OWN_SITE[0]) not in OWN_SITE:
+            return Foreign.PAGE
+        return None
 
 
 @dataclass(frozen=True)

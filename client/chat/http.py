@@ -32,15 +32,13 @@ from client.chat.protocol import (
 from client.chat.turns import Attachment, Conversation, offered_models, watch
 from client.cli.output import CommandError, explain
 from client.client_errors import NoWorker, PreviewRefused, ServerUnreachable
-from client.http_server import CLOSE, QuietServer, WholeRequests, make_server
+from client.http_server import CLOSE, Foreign, OwnNames, QuietServer, WholeRequests, make_server
 
 MAX_BODY_BYTES: Final = 4_000_000
 """Of a request: a conversation with a hundred reports."""
 COMMENT_SECONDS: Final = 10
 """Between comments in a stream; proxies cut silent streams after 30 to 100 s."""
 LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-OWN_SITE: Final = ("same-origin", "none")
-"""Values of `Sec-Fetch-Site` of requests that no page of another site has made."""
 NO_RETRY: Final = {"x-should-retry": "false"}
 """Tells clients of the protocol that the same request will end in the same way."""
 
@@ -81,18 +79,13 @@ class Guard:
 
     def objection(self, request: Request) -> ProtocolError | None:
         """Return why a request is refused; None if it may pass."""
-        host = request.headers.get("host", "")
-        if host.endswith("]"):
-            name = host.lower()
-        else:
-            name = host.lower().rpartition(":")[0] or host.lower()
-        if name not in LOOPBACK_NAMES and name not in self.desk.settings.serve.chat.allow_hosts:
+        names = OwnNames(LOOPBACK_NAMES.union(self.desk.settings.serve.chat.allow_hosts))
+        foreign = names.objection(request.headers)
+        if foreign is Foreign.NAME:
             return ProtocolError(
                 "this server has another name: call it by its address, or add the name to serve.chat.allow_hosts", 421
             )
-        origin = request.headers.get("origin")
-        foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
-        if foreign or request.headers.get("sec-fetch-site", "none") not in OWN_SITE:
+        if foreign is Foreign.PAGE:
             return ProtocolError("web pages of other origins are not answered: let their server call this one", 403)
         key = self.desk.settings.chat_key
         sent = request.headers.get("authorization", "").removeprefix("Bearer ").strip()

@@ -17,7 +17,7 @@ from client.cli.context import CommandContext
 from client.cli.http_doors import LOOPBACK, LOOPBACK_HOSTS, HttpDoor
 from client.cli.options import Commands
 from client.cli.output import CommandError, ensure_folder, print_hint, print_result
-from client.http_server import WholeRequests, make_server
+from client.http_server import Foreign, OwnNames, WholeRequests, make_server
 from client.page.key import stored_key
 from contracts.names import MODULE_PREFIX
 from providers.errors import ProviderError
@@ -37,15 +37,13 @@ class CodecServer:
     """Answers POST /decode and /encode for requests that name this server and have its token.
 
     The token is sent as `Authorization: Bearer TOKEN`, or stands before the path, since the web UI can only be given an
-    address. Web pages of other origins than `origins` get nothing.
+    address. Web pages of other origins get nothing.
     """
 
     codec: KeyringCodec
     token: str
-    hosts: frozenset[str]
-    """Values of `Host` that are answered."""
-    origins: frozenset[str]
-    """Origins of the web UI."""
+    names: OwnNames
+    """Its own, with the origins of the web UI."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -55,7 +53,7 @@ class CodecServer:
         answer = self._objection(request) or await self._answer(request)
         origin = request.headers.get("origin")
         answer.headers["cache-control"] = "no-store"
-        if origin in self.origins:
+        if origin is not None and origin in self.names.origins:
             answer.headers["access-control-allow-origin"] = origin
             answer.headers["access-control-allow-methods"] = "POST"
             answer.headers["access-control-allow-headers"] = "authorization, content-type, x-namespace"
@@ -64,10 +62,10 @@ class CodecServer:
 
     def _objection(self, request: Request) -> Response | None:
         """Return the refusal of a request; None if it may pass."""
-        origin = request.headers.get("origin")
-        if request.headers.get("host", "").lower() not in self.hosts:
+        foreign = self.names.objection(request.headers)
+        if foreign is Foreign.NAME:
             return PlainTextResponse("This server does not answer under that name.\n", 421)
-        if origin is not None and origin not in self.origins:
+        if foreign is Foreign.PAGE:
             return PlainTextResponse("Pages of this origin are not answered: see --origin.\n", 403)
         if request.method == "OPTIONS":  # a browser asks before it sends, without a token
             return Response(status_code=204)
@@ -139,8 +137,10 @@ async def codec_server(
     with DOOR.listen(port, host) as listener:
         listener.setblocking(False)
         number = listener.getsockname()[1]
-        hosts = {f"{name}:{number}" for name in (LOOPBACK, "localhost", "[::1]")} | set(allow_host or ())
-        app = CodecServer(KeyringCodec(settings.keyring), token, frozenset(hosts), frozenset(origins))
+        hosts = {f"{name}:{number}" for name in (LOOPBACK, "localhost", "[::1]")} | {
+            name.lower() for name in allow_host or ()
+        }
+        app = CodecServer(KeyringCodec(settings.keyring), token, OwnNames(frozenset(hosts), frozenset(origins)))
         serving = make_server(WholeRequests(app, MAX_BODY_BYTES))
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, setattr, serving, "should_exit", True)

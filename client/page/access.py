@@ -13,6 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from client.http_server import Foreign, OwnNames
 from client.page.key import KEY_FILE, KEY_PARAMETER, stored_key
 
 COOKIE: Final = "research_page"
@@ -20,8 +21,6 @@ COOKIE_SECONDS: Final = 30 * 86_400
 PROXY_HEADER: Final = "x-research-key"
 """Header by which a proxy proves that a request passed it."""
 SAFE_METHODS: Final = ("GET", "HEAD")
-OWN_SITE: Final = ("same-origin", "none")
-"""Values of `Sec-Fetch-Site` for a request that this page or the address bar made."""
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "form-action 'self'; frame-ancestors 'self'; base-uri 'none'"
@@ -41,10 +40,7 @@ class Access:
     """What a request must show: the key, the address that it names, and behind a proxy the name of its user."""
 
     key: str
-    hosts: frozenset[str]
-    """Values of `Host` that are answered."""
-    origins: frozenset[str]
-    """Values of `Origin` from which a form is taken."""
+    names: OwnNames
     user_header: str = ""
     """Header with the name of the user, whose runs alone are shown; empty: everybody's."""
 
@@ -75,9 +71,9 @@ def open_access(home: Path, port: int, page_url: str = "", user_header: str = ""
     origins = {f"http://{host}" for host in hosts}
     if page_url:
         address = urlsplit(page_url)
-        hosts.add(address.netloc)
+        hosts.add(address.netloc.lower())
         origins.add(f"{address.scheme}://{address.netloc}")
-    return Access(stored_key(home / KEY_FILE), frozenset(hosts), frozenset(origins), user_header.lower())
+    return Access(stored_key(home / KEY_FILE), OwnNames(frozenset(hosts), frozenset(origins)), user_header.lower())
 
 
 class Guarded:
@@ -106,14 +102,11 @@ class Guarded:
         """Return the answer to a request without access; None for one that has it."""
         access = self._access
         headers = Headers(scope=scope)
-        if headers.get("host", "") not in access.hosts:
+        objection = access.names.objection(headers)
+        if objection is Foreign.NAME:
             return PlainTextResponse("This page does not answer under that name.\n", 421)
-        if scope["method"] not in SAFE_METHODS:
-            origin = headers.get("origin")
-            if origin is not None and origin not in access.origins:
-                return PlainTextResponse("Forms are taken from this page only.\n", 403)
-            if headers.get("sec-fetch-site", OWN_SITE[0]) not in OWN_SITE:
-                return PlainTextResponse("Forms are taken from this page only.\n", 403)
+        if objection is Foreign.PAGE and scope["method"] not in SAFE_METHODS:
+            return PlainTextResponse("Forms are taken from this page only.\n", 403)
         parameters = QueryParams(scope["query_string"])
         if access.is_key(parameters.get(KEY_PARAMETER, "")):
             return self._admit(scope, headers["host"])
@@ -129,7 +122,7 @@ class Guarded:
     def _admit(self, scope: Scope, host: str) -> Response:
         """Set the cookie, and lead to the same page without the key in its address."""
         answer = RedirectResponse(scope["path"].replace("//", "/"), 303)
-        is_secure = f"https://{host}" in self._access.origins
+        is_secure = f"https://{host}" in self._access.names.origins
         answer.set_cookie(COOKIE, self._access.key, COOKIE_SECONDS, httponly=True, samesite="strict", secure=is_secure)
         return answer
 

@@ -13,7 +13,7 @@ from google.protobuf.json_format import MessageToJson, Parse
 from temporalio.api.common.v1 import Payload, Payloads
 
 from client.cli.codec_server import CodecServer
-from client.http_server import WholeRequests, make_server
+from client.http_server import OwnNames, WholeRequests, make_server
 from providers.encryption import Keyring
 from tests.unit.client.cli.command_line import research
 from workers.encryption import KeyringCodec
@@ -29,7 +29,7 @@ async def serving() -> AsyncIterator[httpx2.AsyncClient]:
     listener = socket.create_server(("127.0.0.1", 0))
     name = f"127.0.0.1:{listener.getsockname()[1]}"
     codec = KeyringCodec(Keyring({"k1": bytes(32), "k2": bytes(range(32))}, "k2"))
-    server = make_server(WholeRequests(CodecServer(codec, TOKEN, frozenset({name}), frozenset({UI})), 10_000))
+    server = make_server(WholeRequests(CodecServer(codec, TOKEN, OwnNames(frozenset({name}), frozenset({UI}))), 10_000))
     running = asyncio.create_task(server.serve([listener]))
     try:
         async with httpx2.AsyncClient(base_url=f"http://{name}") as client:
