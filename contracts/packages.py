@@ -5,7 +5,7 @@ from collections.abc import Collection
 from importlib.metadata import EntryPoint
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from contracts.defects import place_within
 from contracts.texts import join_alternatives, shorten
@@ -14,6 +14,17 @@ REMEDY: Final = "mend or remove the package"
 SHOWN: Final = (ImportError, AttributeError, NameError, SyntaxError, TypeError)
 """Errors whose messages name parts of code alone; of others the type and the place are shown."""
 MESSAGE_CHARACTERS: Final = 200
+
+
+class Declaration(Protocol):
+    """What a package declares."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which is that of its entry point."""
+
+
+D = TypeVar("D", bound=Declaration)
 
 
 class PackageFault(ValueError):
@@ -27,13 +38,22 @@ def package_of(entry: EntryPoint) -> str:
     return f"the package {entry.dist.name} {entry.dist.version}"
 
 
-def load_entry(what: str, entry: EntryPoint) -> Any:
-    """Return what an entry point names; `what` says what that is. Raises `PackageFault`."""
+def load_declaration(what: str, entry: EntryPoint, kind: type[D]) -> D:
+    """Return the declaration that an entry point names, which has its name; `what` says what it declares.
+
+    Raises `PackageFault`.
+    """
+    problem = f"{what} of {package_of(entry)} cannot be loaded"
     try:
-        return entry.load()
+        declaration = entry.load()
     except Exception as error:  # noqa: BLE001  the code of a package may raise anything
-        problem = fault(error, entry.module)
-        raise PackageFault(f"{what} of {package_of(entry)} cannot be loaded: {problem}; {REMEDY}") from None
+        raise PackageFault(f"{problem}: {fault(error, entry.module)}; {REMEDY}") from None
+    if not isinstance(declaration, kind):
+        raise PackageFault(f"{problem}: {entry.value} is no {kind.__name__}; {REMEDY}")
+    if declaration.name != entry.name:
+        remedy = f"call both {declaration.name}, or remove the package"
+        raise PackageFault(f"{problem}: its declaration has the name {declaration.name}; {remedy}")
+    return declaration
 
 
 def load_class(what: str, implementation: str, methods: Collection[str]) -> type[Any]:

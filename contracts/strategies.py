@@ -19,7 +19,7 @@ from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.names import MODULE_PREFIX
 from contracts.outcome import Usage
 from contracts.outlines import MAX_HEADINGS
-from contracts.packages import REMEDY, PackageFault, load_entry, package_of
+from contracts.packages import REMEDY, PackageFault, load_declaration, package_of
 from contracts.plan import MAX_ROUNDS
 from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Verify
@@ -96,18 +96,13 @@ def declare_installed() -> None:
     """
     for entry in entry_points(group=ENTRY_POINTS):
         what = f"the strategy {entry.name}"
-        strategy = load_entry(what, entry)
-        problem = f"{what} of {package_of(entry)} cannot be loaded"
-        if not isinstance(strategy, StrategyDeclaration):
-            raise PackageFault(f"{problem}: {entry.value} is no StrategyDeclaration; {REMEDY}")
-        if strategy.name != entry.name:
-            remedy = f"call both {strategy.name}, or remove the package"
-            raise PackageFault(f"{problem}: its declaration has the name {strategy.name}; {remedy}")
+        strategy = load_declaration(what, entry, StrategyDeclaration)
         modules = [
             strategy.implementation.partition(":")[0],
             *filter(None, (role.module for role in strategy.roles)),
         ]
         if missing := [module for module in modules if not _is_installed(module)]:
+            problem = f"{what} of {package_of(entry)} cannot be loaded"
             raise PackageFault(f"{problem}: it has no module {missing[0]}; {REMEDY}")
         declare(strategy)
         _packages[strategy.name] = package_of(entry)

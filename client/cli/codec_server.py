@@ -137,9 +137,8 @@ async def codec_server(
     with DOOR.listen(port, host) as listener:
         listener.setblocking(False)
         number = listener.getsockname()[1]
-        hosts = {f"{name}:{number}" for name in (LOOPBACK, "localhost", "[::1]")} | {
-            name.lower() for name in allow_host or ()
-        }
+        hosts = {f"{name}:{number}" for name in (LOOPBACK, "localhost", "[::1]")}
+        hosts |= {name.lower() for name in allow_host or ()}
         app = CodecServer(KeyringCodec(settings.keyring), token, OwnNames(frozenset(hosts), frozenset(origins)))
         serving = make_server(WholeRequests(app, MAX_BODY_BYTES))
         for name in (signal.SIGINT, signal.SIGTERM):

@@ -18,7 +18,7 @@ from pydantic import ConfigDict
 
 from contracts.base import StrictContract
 from contracts.names import SERVER_PREFIX
-from contracts.packages import REMEDY, PackageFault, fault, load_class, load_entry, package_of
+from contracts.packages import REMEDY, PackageFault, fault, load_class, load_declaration, package_of
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from contracts.sentences import Message
@@ -247,13 +247,7 @@ def declare_installed() -> None:
     """Declare the providers of installed packages. Raises ValueError, which names the faulty one and its package."""
     for entry in entry_points(group=ENTRY_POINTS):
         what = f"the search provider {entry.name}"
-        declaration = load_entry(what, entry)
-        problem = f"{what} of {package_of(entry)} cannot be loaded"
-        if not isinstance(declaration, SearchDeclaration):
-            raise PackageFault(f"{problem}: {entry.value} is no SearchDeclaration; {REMEDY}")
-        if declaration.name != entry.name:
-            remedy = f"call both {declaration.name}, or remove the package"
-            raise PackageFault(f"{problem}: its declaration has the name {declaration.name}; {remedy}")
+        declaration = load_declaration(what, entry, SearchDeclaration)
         if _declared.setdefault(declaration.name, declaration) != declaration:
             raise ValueError(f"two search providers are named {declaration.name}")
         _packages[declaration.name] = package_of(entry)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.packages import PackageFault, load_class, load_entry
-from contracts.strategies import LIVING_STRATEGY
+from contracts.packages import PackageFault, load_class, load_declaration
+from contracts.strategies import LIVING_STRATEGY, StrategyDeclaration
 from tests.toy.roles import TOY
 from workflows.strategies import METHODS, load_declared
 from workflows.strategies.protocol import Strategy
@@ -57,7 +57,7 @@ def test_what_cannot_be_loaded_is_named_with_package_file_and_line(folder: Path,
     entry = EntryPoint("finder", f"{name}:FINDER", "group")._for(distribution)
     whole = f"the strategy finder of the package finders 2.1 cannot be loaded: .*{problem.format(name)}"
     with pytest.raises(PackageFault, match=whole) as refused:
-        load_entry("the strategy finder", entry)
+        load_declaration("the strategy finder", entry, StrategyDeclaration)
     assert "secret" not in str(refused.value)
     assert "line 2" not in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
