@@ -118,13 +118,15 @@ class RecordsActivities:
 
     @activity.defn(name=activities.DESCRIBE_RESEARCH.name)
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
-        """Return the settings schema of a strategy and the location of stored sessions."""
+        """Return the settings schema of a strategy for the tenant that is proven, and the place of stored sessions."""
         if request.strategy:
             strategy = declaration(request.strategy)
         else:
             strategy = described_strategy()
+        info = activity.info()
+        ids = [info.workflow_id] if info.workflow_id else []
         rules = self.configuration.tenants
-        tenant = rules.tenant_of(DEFAULT_TENANT, "", [], activity.info().namespace) or DEFAULT_TENANT
+        tenant = rules.tenant_of(DEFAULT_TENANT, request.tenant_proof, ids, info.namespace) or DEFAULT_TENANT
         return messages.ResearchMetadata(
             research_collection=self.configuration.collection,
             research_settings_schema=settings_schema(strategy, self.configuration, tenant),

@@ -88,6 +88,8 @@ class MetadataRequest(CompactModel):
 
     strategy: str = ""
     """Empty: the strategy whose plans need approval, else the default for requests."""
+    tenant_proof: str = ""
+    """The proof of the client that asks, as JSON; empty without one."""
 
 
 class ResearchMetadata(CompactModel):

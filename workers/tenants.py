@@ -14,7 +14,7 @@ from workers.settings.loading import Settings
 
 
 class TenantSigner(sdk.Interceptor):
-    """Adds the proof of its tenant to each start of a run, a preview, a schedule or a read of a client."""
+    """Adds the proof of its tenant to each start of a run, a preview, a description, a schedule or a read of a client."""
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
         """`keys` are by tenant; the name `*` has a key that signs for any."""
@@ -42,7 +42,7 @@ class _SigningCalls(sdk.OutboundInterceptor):
 
     def _headers(self, workflow: str, workflow_id: str, arguments: Sequence[Any]) -> dict[str, Payload]:
         """Return the header of a start; none for other workflows, and without a key of the tenant."""
-        request = arguments[0] if arguments else None
+        request = {} if workflow == names.RESEARCH_METADATA else next(iter(arguments), None)
         signed = workflow_id
         if isinstance(request, PrepareRequest):
             signed = request.research_id
@@ -61,7 +61,9 @@ TRIAL: Final = "trial"
 """Id of a run that is not started, signed and checked in one process."""
 NAMED_BY: Final = {names.RESEARCH_REFRESH: "continue_from", names.RESEARCH_DOCUMENT: "research_id"}
 """Workflows about a run under another id: the field of their argument that names the run."""
-SIGNED: Final = frozenset({names.DEEP_RESEARCH, names.DEEP_RESEARCH_PLAN, names.RESEARCH_PREVIEW, *NAMED_BY})
+SIGNED: Final = frozenset(
+    {names.DEEP_RESEARCH, names.DEEP_RESEARCH_PLAN, names.RESEARCH_PREVIEW, names.RESEARCH_METADATA, *NAMED_BY}
+)
 """Workflows whose starts are signed."""
 
 

@@ -74,7 +74,8 @@ class ResearchMetadataWorkflow:
     async def run(self) -> ResearchMetadata:
         """Describe the effective configuration; needs no run and stores nothing."""
         options = call_options(names.RECORDS_QUEUE, "describe", "describe the settings", ENTRY_SECONDS)
-        return await Host(None, "").execute(activities.DESCRIBE_RESEARCH, MetadataRequest(), options)
+        request = MetadataRequest(tenant_proof=tenant_proof())
+        return await Host(None, "").execute(activities.DESCRIBE_RESEARCH, request, options)
 
 
 @workflow.defn(name=names.DEEP_RESEARCH_PLAN, failure_exception_types=[TypeError])

@@ -227,9 +227,13 @@ async def try_documents(made: Topology) -> None:
         assert "there is no such session" in str(failed.value.cause.cause)
     own = ResearchClient(await other_client(made, TenantSigner({"*": ALL}))).handle("guest-1")
     assert json.loads(await own.document("session.json", tenant="guest"))["resolved"]["tenant"] == "guest"
-    described = await client.execute_workflow(names.RESEARCH_METADATA, id="described", task_queue=names.WORKFLOWS_QUEUE)
-    limits = described["research_settings_schema"]["properties"]["limits"]["properties"]
-    assert (limits["max_cost_usd"]["default"], limits["max_cost_usd"]["maximum"]) == (0.5, 0.5)
+    lab = await other_client(made, TenantSigner({"lab": LAB}))
+    for asking, tenant, usd in ((client, "default", 0.5), (lab, "lab", 1.5)):
+        described = await asking.execute_workflow(
+            names.RESEARCH_METADATA, id=f"described-{tenant}", task_queue=names.WORKFLOWS_QUEUE
+        )
+        limits = described["research_settings_schema"]["properties"]["limits"]["properties"]
+        assert (limits["max_cost_usd"]["default"], limits["max_cost_usd"]["maximum"]) == (usd, usd)
 
 
 async def try_money(serving: Doors) -> None:

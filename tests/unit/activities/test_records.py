@@ -15,11 +15,12 @@ from temporalio.testing import ActivityEnvironment
 from activities.preparation import ResearchConfiguration
 from contracts import failures
 from contracts.addresses import digest, source_id
-from contracts.ceilings import Budgets, Ceilings
+from contracts.ceilings import Budgets, Ceiling, Ceilings
 from contracts.evidence import Artifact, DocumentRef, ReportDraft, list_artifacts
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
+    MetadataRequest,
     PrepareRequest,
     QueueTurn,
     SaveRequest,
@@ -108,6 +109,21 @@ async def test_a_preview_counts_what_is_indexed(tmp_path: Path) -> None:
     assert (unknown.corpus.files, unknown.corpus.size_bytes) == (1, 0)
     assert unknown.estimate.likely_calls > previewed.estimate.likely_calls
     await world.close()
+
+
+async def test_the_settings_are_described_for_the_tenant_that_is_proven(records: Records) -> None:
+    """A form of its values is within its own ceiling; who proves none gets those of the default tenant."""
+    keys = {"acme": b"0123456789abcdef"}
+    records.world.configuration = ResearchConfiguration(
+        tenants=TenantRules(needs_proof=True, keys=keys),
+        ceilings=Ceilings(ceiling=Ceiling(max_cost_usd=1.5), tenants={"acme": Ceiling(max_cost_usd=0.5)}),
+    )
+    asking = environment()
+    forged = proof({"acme": b"another-key-of-16"}, asking.info.workflow_id or "", "acme")
+    for given, usd in ((proof(keys, asking.info.workflow_id or "", "acme"), 0.5), (forged, 1.5), ("", 1.5)):
+        described = await records.call("describe_research", MetadataRequest(tenant_proof=given), asking)
+        limits = described.research_settings_schema["properties"]["limits"]["properties"]
+        assert (limits["max_cost_usd"]["default"], limits["max_cost_usd"]["maximum"]) == (usd, usd)
 
 
 async def test_a_run_reserves_the_money_of_the_day_before_its_first_call(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ async def test_each_start_of_a_run_is_signed_for_its_id() -> None:
     assert tenant(await signed(names.RESEARCH_PREVIEW, preview), "r-1") == "lab"
     assert tenant(await signed(names.RESEARCH_REFRESH, asked | {"continue_from": "r-1"}), "r-1") == "lab"
     assert tenant(await signed(names.RESEARCH_DOCUMENT, {"research_id": "r-1", "name": "draft.md"}), "r-1") == "lab"
-    assert await signed(names.RESEARCH_METADATA, asked) == {}
+    assert tenant(await signed(names.RESEARCH_METADATA, None), "w-1") == "lab"
+    assert await signed(names.RESEARCH_NOTICE, asked) == {}
     assert await signed(names.DEEP_RESEARCH, "hostile") == {}
 
 
