@@ -14,7 +14,7 @@ from workers.settings.loading import Settings
 
 
 class TenantSigner(sdk.Interceptor):
-    """Adds the proof of its tenant to each start of a run, a preview, a description, a schedule or a read of a client."""
+    """Adds the proof of its tenant to each start of a run, preview, description, schedule or read of a client."""
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
         """`keys` are by tenant; the name `*` has a key that signs for any."""
