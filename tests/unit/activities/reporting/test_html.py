@@ -135,6 +135,10 @@ def test_the_filter_has_a_button_and_a_rule_for_each_verdict_of_the_report() -> 
         ("1. a\n2. b\n   - c", "<ol>\n<li>a\n</li>\n<li>b\n<ul>\n<li>c\n</li>\n</ul>\n</li>\n</ol>"),
         ("|a|b|\n|-|-:|\n|c|d|", '<thead><tr><th>a</th><th class="right">b</th></tr></thead>\n<tbody><tr><td>c</td>'),
         ("```sql\nSELECT <1>\n```", "<pre><code>SELECT &lt;1&gt;</code></pre>"),
+        (
+            "`git  diff --staged  -p`",
+            '<p><code>git  diff <span class="whole">--staged</span>  <span class="whole">-p</span></code></p>',
+        ),
         ("***x*** `y`\n\n---", "<p><strong><em>x</em></strong> <code>y</code></p>\n<hr>"),
         ("# One\n\n# Two\n\n### Three", '<h2 id="section-1">Two</h2>\n<h3>Three</h3>'),
     ],
