@@ -146,6 +146,9 @@ class Finding(Contract):
     one."""
     sub_query_count: int = 1
     """Number of sub-queries that it helps to answer; in the entry, if there is one."""
+    beside: list[str] = []
+    """Statements of other readers on the same passages, each with a figure or a name that those before lack; only in a
+    writer's request."""
     by_rules: bool = False
     """True if it was made without the model in a run with one, because of a limit or a fault."""
     iteration: int = 1

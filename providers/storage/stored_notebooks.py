@@ -32,10 +32,11 @@ from contracts.resolved import ResolvedResearch
 from contracts.sentences import AS_DATA
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
-from contracts.vocabulary import Quality
+from contracts.vocabulary import EngineKind, Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
 from providers.schemas import NOTEBOOK, StoredSchema
+from providers.verification.same_passages import findings_for_writer
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=roles.RoleInput)
@@ -190,8 +191,9 @@ class Notebooks:
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in cited_ids}
-        if isinstance(request, roles.WriteInput):
-            findings = _in_groups(_without_repeated([entry.findings for entry in entries]), evidence)
+        if isinstance(request, roles.WriteInput) and request.engine is EngineKind.MODEL:
+            readings = [entry.findings for entry in entries]
+            findings = findings_for_writer(readings, evidence, request.language)
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
             # A writer needs the offsets of passages, not their hashes: the audit has those from the session.
@@ -306,65 +308,6 @@ def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -
         priority=stored.priority,
         sub_query_count=stored.sub_query_count,
     )
-
-
-def _without_repeated(readings: Sequence[Sequence[Finding]]) -> dict[str, Finding]:
-    """Return the findings of several readings by id, of those with the very same passages the first one alone.
-
-    It gets the best of their priorities, and counts for all sub-queries that they answer. What one reader made of the
-    same passages stays apart, and so does what contradicts anything.
-    """
-    findings: dict[str, Finding] = {}
-    first: dict[frozenset[str], str] = {}
-    for reading in readings:
-        own: dict[frozenset[str], str] = {}
-        for finding in reading:
-            passages = frozenset(finding.evidence_ids)
-            if finding.id in findings:
-                continue
-            if passages not in first or finding.contradicts or findings[first[passages]].contradicts:
-                findings[finding.id] = finding
-                own.setdefault(passages, finding.id)
-                continue
-            same = findings[first[passages]]
-            findings[same.id] = same.with_fields(
-                priority=min(same.priority, finding.priority),
-                sub_query_count=same.sub_query_count + finding.sub_query_count,
-            )
-        first = own | first
-    return findings
-
-
-def _in_groups(findings: Mapping[str, Finding], evidence: Mapping[str, Evidence]) -> dict[str, Finding]:
-    """Return the findings, each after the first one that rests on the same words of a page, for a writer.
-
-    Several readers of a page state the same in their own words; far apart, a long list hides that. Those of a later
-    iteration stand by themselves, so that later prompts begin as earlier ones.
-    """
-    groups: list[list[Finding]] = []
-    placed: dict[tuple[int, str], list[tuple[Evidence, list[Finding]]]] = {}
-    for finding in findings.values():
-        items = [evidence[key] for key in finding.evidence_ids if key in evidence]
-        known = (
-            group
-            for item in items
-            for other, group in placed.get((finding.iteration, item.source_id), ())
-            if _share_words(item, other)
-        )
-        group = next(known, None)
-        if group is None:
-            group = []
-            groups.append(group)
-        group.append(finding)
-        for item in items:
-            placed.setdefault((finding.iteration, item.source_id), []).append((item, group))
-    return {finding.id: finding for group in groups for finding in group}
-
-
-def _share_words(one: Evidence, other: Evidence) -> bool:
-    """Return whether two passages of a source have more than half of the shorter one in common."""
-    common = min(one.end, other.end) - max(one.start, other.start)
-    return 2 * common > min(one.end - one.start, other.end - other.start)
 
 
 def _find(items: Iterable[N], key: str) -> N:

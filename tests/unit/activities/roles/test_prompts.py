@@ -328,7 +328,7 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     (S0-072, S0-073).
     """
     elsewhere = source(reference(TEXT), id="src-2", url="https://elsewhere.test/", title="Another page")
-    worth = {"priority": 1, "sub_query_count": 2}
+    worth = {"priority": 1, "sub_query_count": 2, "beside": ["It visits 3 tables."]}
     findings = [item.model_copy(update=worth) for item in WRITING["findings"]]
     writing = WRITING | {"sources": [*WRITING["sources"], elsewhere], "findings": findings}
     request = roles.WriteInput(
@@ -341,6 +341,7 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
         f"Finding (priority 1, for 2 sub-queries; confidence: high; sources: {known})",
         f"\n[{marker}] Vacuum prevents wraparound.\n",
         f"{known} says: “Vacuum must visit every table to prevent wraparound failures.”",
+        "Another reader of the same passages: It visits 3 tables.",
         "gap-1: costs (critical, priority 2, open)",
         "Sources examined: 9, of high quality: 4",
         "Findings: 1, open gaps: 1",

@@ -19,11 +19,11 @@ from contracts.checking import (
     Verdict,
 )
 from contracts.checking_roles import REVIEWER, ReviewInput
-from contracts.evidence import DocumentRef, Evidence, Finding
+from contracts.evidence import DocumentRef, Finding
 from contracts.notebooks import AnalysisEntry, replace_by_references
 from contracts.report_updates import REPORTER
 from contracts.roles import SYNTHESIZER, WriteInput
-from contracts.vocabulary import Outcome
+from contracts.vocabulary import EngineKind, Outcome
 from providers.errors import ContentMissing
 from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import documents_of
@@ -167,45 +167,12 @@ async def test_a_text_is_read_from_the_store_once_and_is_gone_when_deleted(tmp_p
         await store.get_text(document)
 
 
-async def test_a_writer_gets_findings_on_the_same_words_together(tmp_path: Path) -> None:
-    """What shares more than half of a passage stands together, within its iteration; neighbours do not count."""
+async def test_a_model_that_writes_gets_what_several_readers_quoted_alike_once(tmp_path: Path) -> None:
+    """Agents that read one page for tasks of their own note the same passages; rules that write choose among them."""
     world = World(tmp_path)
-    places = {"ev-1": (0, 100), "ev-2": (40, 120), "ev-3": (110, 300), "ev-4": (0, 100), "ev-5": (20, 60)}
-    evidence = [
-        Evidence(id=name, source_id="src-2" if name == "ev-4" else "src-1", start=start, end=end)
-        for name, (start, end) in places.items()
-    ]
-    findings = [
-        Finding(id=f"f-{name}", statement="It is so.", evidence_ids=[name], iteration=2 if name == "ev-5" else 1)
-        for name in ("ev-1", "ev-4", "ev-3", "ev-5", "ev-2")
-    ]
-    entry = await world.notebooks.write(AnalysisEntry(findings=findings, evidence=evidence))
-    request = await world.notebooks.complete_input(WriteInput(entries=[entry]), SYNTHESIZER)
-    assert [one.id for one in request.findings] == ["f-ev-1", "f-ev-2", "f-ev-4", "f-ev-3", "f-ev-5"]
-
-
-@pytest.mark.parametrize("contradicts", [[], ["f-9"]], ids=["repeated", "contradicting"])
-async def test_a_writer_gets_what_several_readers_quoted_alike_once(contradicts: list[str], tmp_path: Path) -> None:
-    """Agents that read one page for tasks of their own note the same passages; one reader may make two statements of
-    one passage, and what contradicts something is never dropped.
-    """
-    world = World(tmp_path)
-    passages = ["ev-1", "ev-2"]
-    mine = [
-        Finding(id="f-1", statement="It takes minutes.", evidence_ids=passages, priority=3),
-        Finding(id="f-2", statement="It needs room.", evidence_ids=passages),
-    ]
-    others = [
-        Finding(id="f-3", statement="Minutes are enough.", evidence_ids=passages[::-1], priority=1).with_fields(
-            contradicts=contradicts
-        ),
-        Finding(id="f-4", statement="It is not undone.", evidence_ids=passages[:1]),
-    ]
-    entries = [await world.notebooks.write(AnalysisEntry(findings=made)) for made in (mine, others)]
-    request = await world.notebooks.complete_input(WriteInput(entries=entries), SYNTHESIZER)
-    shown = {finding.id: (finding.priority, finding.sub_query_count) for finding in request.findings}
-    if contradicts:
-        assert list(shown) == ["f-1", "f-2", "f-3", "f-4"]
-    else:
-        assert list(shown) == ["f-1", "f-2", "f-4"]
-        assert shown["f-1"] == (1, 2)
+    mine = Finding(id="f-1", statement="It takes minutes.", evidence_ids=["ev-1"])
+    other = Finding(id="f-2", statement="Minutes are enough.", evidence_ids=["ev-1"])
+    entries = [await world.notebooks.write(AnalysisEntry(findings=[one])) for one in (mine, other)]
+    for engine, shown in ((EngineKind.MODEL, ["f-1"]), (EngineKind.EXTRACTIVE, ["f-1", "f-2"])):
+        request = WriteInput(entries=entries, engine=engine)
+        assert [one.id for one in (await world.notebooks.complete_input(request, SYNTHESIZER)).findings] == shown
