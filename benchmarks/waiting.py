@@ -13,6 +13,7 @@ process allocates once is there before: the first round is not counted.
 import argparse
 import asyncio
 import re
+import resource
 import tempfile
 import time
 from pathlib import Path
@@ -106,6 +107,12 @@ async def cores(made: Topology, seconds: float = MEASURED_SECONDS) -> float:
     return (sum(map(cpu_seconds, pids)) - before) / (time.monotonic() - began)
 
 
+def children_seconds() -> float:
+    """Processor time of the commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 async def queue_of(made: Topology, length: int) -> None:
     """Measure a line of this length and print a row."""
     client = await made.client()
@@ -132,16 +139,18 @@ async def queue_of(made: Topology, length: int) -> None:
     before, at = await attempts(client, sample), time.monotonic()
     with_line = await cores(made)
     each = (await attempts(client, sample) - before) / (time.monotonic() - at) / len(sample)
-    began = time.monotonic()
+    used, began = children_seconds(), time.monotonic()
     await made.command("list")
     page_seconds = time.monotonic() - began
+    page_processor = children_seconds() - used
     began = time.monotonic()
     code, shown, _ = await made.command("list", "--limit", str(length + AT_WORK))
     seconds = time.monotonic() - began
     lines = sum(" queued " in line for line in shown.splitlines())
     print(
         f"| {length} | {entered:.0f} s | {without:.3f} | {with_line:.3f} | {(with_line - without) * 100:.1f} % "
-        f"| {each * length:.1f} | {page_seconds:.2f} s | {seconds:.2f} s, {lines} shown as queued, exit {code} |",
+        f"| {each * length:.1f} | {page_seconds:.2f} s, {page_processor:.2f} s of a core "
+        f"| {seconds:.2f} s, {lines} shown as queued, exit {code} |",
         flush=True,
     )
 
