@@ -402,12 +402,17 @@ def close_books(piece: Piece, deployment: Deployment) -> None:
 
 
 def made_again(kill: Kill, started: dict[str, list[float]], spells: Sequence[Spell]) -> list[float]:
-    """Return for each call under way during a kill after how many seconds without another fault it was made again."""
+    """Return for each call under way during a kill after how many seconds without another fault it was made again.
+
+    A call that is made again while its endpoint answers nothing useful says nothing: workers pause between such calls.
+    """
     found = []
     for request in kill.in_flight:
         later = [at for at in started[request] if at > kill.at]
         if later:
             again = min(later)
+            if any(spell.kind.startswith("model-") and spell.began < again < spell.over for spell in spells):
+                continue
             ends = [spell.over for spell in spells if kill.at < spell.over <= again]
             found.append(round(again - max([kill.at, *ends]), 1))
     return found

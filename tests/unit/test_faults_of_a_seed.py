@@ -107,6 +107,7 @@ def test_a_call_waits_from_the_kill_or_the_last_fault_after_it() -> None:
     assert made_again(kill, started, []) == [50.0]
     assert made_again(kill, started, [Spell("server", 110.0, 140.0)]) == [10.0]
     assert made_again(kill, started, [Spell("server", 160.0, 170.0), Spell("model-503", 80.0, 90.0)]) == [50.0]
+    assert made_again(kill, started, [Spell("model-reset", 90.0, 160.0)]) == []
 
 
 def test_a_run_that_went_on_is_unfinished_and_no_other() -> None:
