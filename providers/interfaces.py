@@ -220,6 +220,8 @@ class StoredValue:
     value: bytes | None
     now: float
     """Seconds since the epoch by the store's own clock, the same for every worker."""
+    refused: bool = False
+    """True if there is a value that was changed, or is plain where that is refused; `value` is None then."""
 
 
 class SharedStore(Protocol):

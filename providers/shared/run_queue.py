@@ -384,9 +384,8 @@ class RunQueue:
 
 async def read_places(store: SharedStore, limits: QueueLimits) -> dict[str, QueueTurn] | None:
     """Return the places of all waiting runs by id; None if no run ever came to this store. Raises its errors."""
-    stored = (await store.get(KEY)).value
-    if stored is None:
+    state = await SharedValue(store, QueueState, QUEUE, None).read(KEY)
+    if state is None:
         return None
-    state = QueueState.model_validate_json(stored)
     line = admit(state, limits)
     return {run.id: QueueTurn(place=place, waiting=len(line)) for place, run in enumerate(line, start=1)}

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel
 
 from providers.errors import ContentCorrupt, RateLimited, SharedStateUnavailable
-from providers.interfaces import SharedStore
+from providers.interfaces import SharedStore, StoredValue
 from providers.schemas import StoredSchema
 
 S = TypeVar("S", bound=BaseModel)
@@ -72,7 +72,7 @@ class SharedValue(Generic[S]):
         async with lock:  # tasks of this process need not race each other
             for number in range(MAX_TRIES):
                 stored = await self._store.get(key)
-                state, result = step(self._parse(key, stored.value), stored.now)
+                state, result = step(self._parse(key, stored), stored.now)
                 changed = self._schema.write(state.model_dump_json(exclude_defaults=True)).encode()
                 if changed == (stored.value or self._schema.write("{}").encode()):
                     return result
@@ -81,11 +81,18 @@ class SharedValue(Generic[S]):
                 await asyncio.sleep(random.uniform(0, min(0.001 * 2**number, MAX_PAUSE_SECONDS)))  # noqa: S311
         raise RateLimited("too many workers change one value at once", retry_after=CONTENDED_SECONDS)
 
-    def _parse(self, key: str, value: bytes | None) -> S:
-        if value is None:
+    async def read(self, key: str) -> S | None:
+        """Return the value; None if there is none. Raises as `update`."""
+        stored = await self._store.get(key)
+        if stored.value is None and not stored.refused:
+            return None
+        return self._parse(key, stored)
+
+    def _parse(self, key: str, stored: StoredValue) -> S:
+        if stored.value is None and not stored.refused:
             return self._kind()
         try:
-            return self._kind.model_validate_json(self._schema.read(value.decode(), key))
+            return self._kind.model_validate_json(self._schema.read((stored.value or b"").decode(), key))
         except (ValueError, ContentCorrupt):
             # Begun anew, it would forget what runs have spent, or which of them are at work.
             problem = f"{self._schema.what} in the shared store cannot be read"

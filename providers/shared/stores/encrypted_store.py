@@ -20,9 +20,10 @@ class EncryptedSharedStore:
         self._keyring = keyring
 
     async def get(self, key: str) -> StoredValue:
-        """Return the value; None if there is none or it has expired. Raises `KeyMissing`."""
+        """Return the value; None if there is none, it has expired, or it is refused. Raises `KeyMissing`."""
         stored = await self._inner.get(key)
-        return StoredValue(self._open(key, stored.value), stored.now)
+        value = self._open(key, stored.value)
+        return StoredValue(value, stored.now, refused=value is None and stored.value is not None)
 
     async def swap(
         self,

@@ -14,7 +14,7 @@ from contracts.evidence import DocumentRef
 from contracts.tokens import ArchiveRecord
 from providers import encryption
 from providers.encryption import Keyring
-from providers.errors import ContentCorrupt, ContentMissing, KeyMissing
+from providers.errors import ContentCorrupt, ContentMissing, KeyMissing, SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.schemas import DAY
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
@@ -303,10 +303,17 @@ async def test_a_forged_shared_value_counts_as_absent(tmp_path: Path) -> None:
 
 
 async def test_shared_models_change_by_compare_and_swap(tmp_path: Path) -> None:
-    """Limits, the queue and the money of a day work on encrypted values, also where workers race."""
+    """Limits, the queue and the money of a day work on encrypted values, also where workers race; one that was changed is
+    not begun anew.
+    """
     inner = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=False)
     values = [SharedValue(EncryptedSharedStore(inner, keyring), Count, DAY, None) for keyring in (ROTATED, ROTATED)]
     for number in range(6):
         await values[number % 2].update("n", lambda count, _: (Count(n=count.n + 1), None))
     assert await values[0].update("n", lambda count, _: (count, count.n)) == 6
+    sealed = (await inner.get("n")).value
+    assert sealed is not None
+    assert await inner.swap("n", sealed, sealed[:-1] + bytes([sealed[-1] ^ 1]))
+    with pytest.raises(SharedStateUnavailable, match="restore the value of the key n, or delete that key"):
+        await values[0].update("n", lambda count, _: (Count(n=count.n + 1), None))
     await inner.close()
