@@ -55,7 +55,7 @@ from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client
 from providers.shared.day_budget import DayBudget
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
-from providers.shared.run_queue import QueueLimits, RunQueue
+from providers.shared.run_queue import RunQueue
 from providers.storage.stored_records import has_sole_sessions
 from providers.webhook import Webhook, read_key
 from workers.dev_server import watch_server
@@ -64,7 +64,7 @@ from workers.resolution_inputs import code_version, configuration_of, product_ve
 from workers.retention import Retention, open_runs, sweep_periodically
 from workers.settings.loading import Settings
 from workers.settings.places import APPLICATION
-from workers.shared_state import SharedState, open_shared_state
+from workers.shared_state import SharedState, open_shared_state, queue_limits
 from workers.stores import CHILD_PROCESSES, FileStores, open_corpora, open_stores
 from workers.temporal import CALL_TIMEOUT, has_search_attributes
 from workers.tracing import open_tracing
@@ -281,9 +281,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.files.archive, sole=sole)
     sweeping = partial(sweep_periodically, retention, settings.retention_days, stores.shared.store)
     await stores.stack.enter_async_context(_in_background(sweeping))
-    runs = settings.runs
-    limits = QueueLimits(runs.at_once, runs.at_once_per_tenant, runs.queued, runs.queued_per_tenant)
-    queue = RunQueue(stores.shared.store, limits, OpenRuns(stores.client))
+    queue = RunQueue(stores.shared.store, queue_limits(settings), OpenRuns(stores.client))
     await stores.stack.enter_async_context(_in_background(queue.serve))
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped

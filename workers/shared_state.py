@@ -9,6 +9,7 @@ from providers.interfaces import SharedStore
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.cache import Cache
 from providers.shared.paid_calls import CallLocks, CallStore
+from providers.shared.run_queue import QueueLimits, TenantPlaces
 from providers.shared.shared_value import running
 from providers.shared.stores.encrypted_store import EncryptedSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
@@ -30,6 +31,13 @@ class SharedState:
     store: SharedStore
     """For limits, politeness and the queue of runs."""
     spool: AnswerSpool
+
+
+def queue_limits(settings: Settings) -> QueueLimits:
+    """Return how many runs may be active and wait, in total and by tenant."""
+    runs = settings.runs
+    tenants = {name: TenantPlaces(own.at_once, own.queued) for name, own in runs.tenants.items()}
+    return QueueLimits(runs.at_once, runs.at_once_per_tenant, runs.queued, runs.queued_per_tenant, tenants)
 
 
 @asynccontextmanager

@@ -206,13 +206,12 @@ class CommandContext:
 
     async def queue_places(self) -> dict[str, QueueTurn] | None:
         """Read the places of all queued runs at once; None if this machine does not see the workers' queue."""
-        from providers.shared.run_queue import QueueLimits, read_places  # noqa: PLC0415  only `list` needs it
-        from workers.shared_state import open_shared_state  # noqa: PLC0415
+        from providers.shared.run_queue import read_places  # noqa: PLC0415  only `list` needs it
+        from workers.shared_state import open_shared_state, queue_limits  # noqa: PLC0415
 
-        limits = QueueLimits(self.settings.runs.at_once, self.settings.runs.at_once_per_tenant)
         try:
             async with open_shared_state(self.settings) as shared:
-                return await read_places(shared.store, limits)
+                return await read_places(shared.store, queue_limits(self.settings))
         except ProviderError:
             return None
 

@@ -11,9 +11,9 @@ import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 import structlog
@@ -66,6 +66,14 @@ class Runs(Protocol):
 
 
 @dataclass(frozen=True)
+class TenantPlaces:
+    """Number of runs of one tenant; None: as of any other tenant."""
+
+    at_once: int | None = None
+    queued: int | None = None
+
+
+@dataclass(frozen=True)
 class QueueLimits:
     """Number of runs that may be active at once, and that may wait."""
 
@@ -75,6 +83,21 @@ class QueueLimits:
     queued: int = 10_000
     queued_per_tenant: int | None = None
     """None: as many as in total."""
+    tenants: Mapping[str, TenantPlaces] = field(default_factory=dict)
+    """By tenant that has numbers of its own."""
+
+    def at_once_of(self, tenant: str) -> float:
+        """Return how many runs of a tenant may be active at once; infinity: as many as in total."""
+        own = self.tenants.get(tenant, TenantPlaces()).at_once
+        limit = self.at_once_per_tenant if own is None else own
+        return math.inf if limit is None else limit
+
+    def queued_of(self, tenant: str) -> tuple[float, str]:
+        """Return how many runs of a tenant may wait, infinity: as many as in total; and the setting that says so."""
+        own = self.tenants.get(tenant, TenantPlaces()).queued
+        if own is not None:
+            return own, f"tenants.{tenant}.queued"
+        return math.inf if self.queued_per_tenant is None else self.queued_per_tenant, "queued_per_tenant"
 
 
 class QueueFull(Exception):
@@ -125,8 +148,9 @@ def enter(
     if knows or not turn.place:
         return turn
     of_tenant = sum(run.tenant == tenant for run in state.waiting)
-    if limits.queued_per_tenant is not None and of_tenant > limits.queued_per_tenant:
-        raise QueueFull(_words_of_full(limits.queued_per_tenant, "queued_per_tenant", f" of the tenant {tenant}"))
+    allowed, setting = limits.queued_of(tenant)
+    if of_tenant > allowed:
+        raise QueueFull(_words_of_full(int(allowed), setting, f" of the tenant {tenant}"))
     if len(state.waiting) > limits.queued:
         raise QueueFull(_words_of_full(limits.queued, "queued"))
     return turn
@@ -175,13 +199,12 @@ def ranks_of(state: QueueState, limits: QueueLimits) -> dict[str, tuple[bool, in
 
     Within a priority the run with the fewest runs of its tenant before it comes first, then the one that waits longest.
     """
-    tenant_limit = math.inf if limits.at_once_per_tenant is None else limits.at_once_per_tenant
     counts = Counter(run.tenant for run in state.running)
     ranks = {}
     for run in sorted(state.waiting, key=lambda run: (run.priority, run.since, run.id)):
         ahead = counts[run.tenant]
         counts[run.tenant] += 1
-        ranks[run.id] = (ahead >= tenant_limit, run.priority, ahead, run.since, run.id)
+        ranks[run.id] = (ahead >= limits.at_once_of(run.tenant), run.priority, ahead, run.since, run.id)
     return ranks
 
 

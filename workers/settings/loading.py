@@ -254,7 +254,8 @@ class Settings(FileSettings):
         """Return how the tenant of a run is found. Raises `NotConfigured`."""
         own = self.tenants
         return TenantRules(
-            needs_proof=own.proof or bool(own.namespaces or self.limits.tenants or self.budgets.tenants),
+            needs_proof=own.proof
+            or bool(own.namespaces or self.limits.tenants or self.budgets.tenants or self.runs.tenants),
             refuses=own.unproven == "refuse",
             namespaces=own.namespaces,
             keys=self.keys_of_tenants(),

@@ -208,6 +208,13 @@ class WorkersSettings(ConfigSection):
         return value
 
 
+class TenantRunsSettings(ConfigSection):
+    """`[runs.tenants.NAME]`: numbers of runs of one tenant, in place of those of every tenant."""
+
+    at_once: int | None = Field(default=None, ge=1, le=10_000)
+    queued: int | None = Field(default=None, ge=0, le=100_000)
+
+
 class RunsSettings(ConfigSection):
     """`[runs]`: the number of active runs and of those that may wait for their turn; what one may cost."""
 
@@ -219,6 +226,8 @@ class RunsSettings(ConfigSection):
     """In total. A further run is refused; one that has begun, or waits already, never is."""
     queued_per_tenant: int | None = Field(default=None, ge=0, le=100_000)
     """Of one tenant; without it, as many as in total."""
+    tenants: dict[Name, TenantRunsSettings] = {}
+    """By tenant: numbers of its own."""
     max_cost_usd: float | None = Field(default=None, ge=0)
     """Most US dollars that a run may cost unless its request, or `[strategy.NAME.DEPTH]`, has another value. None: as
     the preset has it."""
@@ -228,7 +237,7 @@ class TenantsSettings(ConfigSection):
     """`[tenants]`: who a run's tenant is. Keys of tenants are in RESEARCH_TENANT_KEYS."""
 
     proof: bool = False
-    """Whether the name in a request counts only with a proof; it does not where a tenant has limits or a budget."""
+    """Whether the name in a request counts only with a proof; it does not where one has limits, places or money."""
     unproven: Literal["default", "refuse"] = "default"
     """What becomes of a run without proof: it is of the tenant `default`, or refused."""
     namespaces: dict[Annotated[str, StringConstraints(min_length=1, max_length=255)], Name] = {}

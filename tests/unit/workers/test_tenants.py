@@ -91,10 +91,11 @@ def test_a_malformed_key_is_refused_without_its_value(text: str, line: str) -> N
 
 
 def test_a_proof_is_needed_where_tenants_have_limits_of_their_own() -> None:
-    """Limits, money or a namespace of a tenant, or the operator's word; else requests are believed."""
+    """Limits, money, places or a namespace of a tenant, or the operator's word; else requests are believed."""
     needing: list[dict[str, Any]] = [
         {"limits": {"tenants": {"lab": {"max_cost_usd": 1}}}},
         {"budgets": {"tenants": {"lab": 1}}},
+        {"runs": {"tenants": {"lab": {"at_once": 9}}}},
         {"tenants": {"namespaces": {"n": "lab"}}},
         {"tenants": {"proof": True}},
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 
@@ -21,6 +22,7 @@ from providers.shared.run_queue import (
     QueueLimits,
     QueueState,
     RunQueue,
+    TenantPlaces,
     ask,
     enter,
     is_news,
@@ -88,6 +90,17 @@ def test_a_tenant_has_a_limit_of_its_own() -> None:
     assert hall.place("a-2") == 2
     release(hall.state, "a-0")
     assert hall.place("c", "c") == 0
+
+
+def test_a_tenant_may_have_other_numbers_than_every_tenant() -> None:
+    """More or fewer at once and in line; what is not named of it is as of the others, and a refusal names the setting."""
+    own = {"b": TenantPlaces(at_once=2, queued=0), "c": TenantPlaces(queued=2)}
+    hall = Hall(QueueLimits(at_once=6, at_once_per_tenant=1, queued_per_tenant=1, tenants=own))
+    assert [hall.enter(f"{tenant}-{number}", tenant) for tenant in "abc" for number in range(2)] == [0, 1, 0, 0, 0, 2]
+    for refused, setting in (("a", "runs.queued_per_tenant"), ("b", "runs.tenants.b.queued")):
+        with pytest.raises(QueueFull, match=re.escape(f"(the operator's {setting})")):
+            hall.enter(f"{refused}-2", refused)
+    assert hall.enter("c-2", "c") == 3
 
 
 async def test_a_higher_priority_goes_first() -> None:
