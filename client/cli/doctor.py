@@ -73,12 +73,14 @@ from providers.search.availability import ending, malformed, probe, probe_addres
 from providers.search.declarations import packages_of_providers, search_declaration
 from providers.search.web_api import web_client
 from providers.service_calls import is_confidential
+from providers.shared.day_budget import read_day
+from providers.shared.run_queue import read_places
 from workers.composition import open_search_providers, open_servers, open_webhook
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import TRACING_HEADER, Settings
 from workers.settings.models import host_of
 from workers.settings.sections import FirecrawlSettings
-from workers.shared_state import open_shared_state
+from workers.shared_state import open_shared_state, queue_limits
 from workers.telemetry import WORKER_HEARTBEAT
 from workers.temporal import data_converter
 from workers.tracing import probe_collector
@@ -343,12 +345,14 @@ async def _check_servers(context: CommandContext) -> list[Check]:
 
 
 async def _check_shared_state(settings: Settings) -> Check:
-    """Check that the store of paid calls, caches and limits accepts writes."""
+    """Check that the store of paid calls, caches and limits accepts writes, and that what all runs need can be read."""
     kind = "Redis" if settings.redis_url is not None else "one SQLite file of this machine"
     try:
         async with open_shared_state(settings) as shared:
             try:
                 await shared.store.swap(f"doctor/{secrets.token_hex(8)}", None, b"", 5.0)
+                await read_places(shared.store, queue_limits(settings))
+                await read_day(shared.store)
             except SharedStateUnavailable as error:
                 waiting = plural(shared.spool.waiting(), "paid answer")
                 found = f"{error.problem}; calls wait, with {waiting} of this machine to be stored"

@@ -138,6 +138,11 @@ def forget_lost(state: DayState, namespace: str, open_runs: Collection[str] | No
     }
 
 
+async def read_day(store: SharedStore) -> DayState | None:
+    """Return the money of a day as it is stored; None if there is none. Raises the errors of the store."""
+    return await SharedValue(store, DayState, DAY, None).read(KEY)
+
+
 class DayBudget:
     """The money of a day in a shared store. Every method raises the errors of the store."""
 

@@ -28,6 +28,8 @@ from contracts.defects import Defect
 from contracts.outcome import RunStatus
 from providers.search import declarations
 from providers.search.declarations import SearchDeclaration
+from providers.shared.day_budget import KEY as DAY_KEY
+from providers.shared.run_queue import KEY as QUEUE_KEY
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.fakes import states
@@ -39,7 +41,7 @@ from tests.fakes.web import WebServer, page, redirect
 from tests.toy import declared
 from tests.toy.roles import TOY
 from tests.unit.client.cli.command_line import research, save_run
-from workers.shared_state import SPOOL_FOLDER
+from workers.shared_state import SHARED_FILE, SPOOL_FOLDER
 
 
 @pytest.fixture
@@ -209,6 +211,23 @@ def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> 
     assert (done.exit_code, "fail shared" in done.stdout) == (1, True)
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in done.stdout
     assert "planted" not in done.output
+
+
+@pytest.mark.usefixtures("no_probe")
+def test_a_damaged_value_that_all_runs_need_is_named_with_its_remedy(home: Path) -> None:
+    """Each run would wait for the queue, and each paid call for the money of the day."""
+    assert checks()["shared"]["grade"] == "ok"
+    for key, what in ((QUEUE_KEY, "the queue of runs"), (DAY_KEY, "the money of the day")):
+        with closing(sqlite3.connect(home / SHARED_FILE)) as database, database:
+            database.execute("INSERT INTO shared (key, value) VALUES (?, ?)", (key.encode(), b"nonsense"))
+        found = checks()["shared"]
+        assert (found["grade"], found["found"].startswith(f"{what} in the shared store cannot be read")) == (
+            "fail",
+            True,
+        )
+        assert found["remedy"] == f"restore the value of the key {key}, or delete that key to begin without it"
+        with closing(sqlite3.connect(home / SHARED_FILE)) as database, database:
+            database.execute("DELETE FROM shared WHERE key = CAST(? AS BLOB)", (key,))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the server's disk is filled with a limit of Linux")
