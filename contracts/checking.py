@@ -101,8 +101,9 @@ class AskedClaim(CompactModel):
     fault: Fault | None = None
     """Of `partial`, if the checker named it."""
     others: list[ShownPassage] = []
-    """Further passages: in which a second look found the deciding words; before it, those of the run and of its pages
-    that share most with the claim among those it does not cite."""
+    """Further passages. For a checker: those that the report cites where it says the same. For a corrector: in which a
+    second look found the deciding words; before it, those of the run and of its pages that share most with the claim
+    among those it does not cite."""
     found: list[Evidence] = []
     """Of them, those that are no evidence of the run yet."""
 
@@ -182,6 +183,8 @@ class ExtractedClaim(CompactModel):
     """True if a checker decides; if it gives no verdict, that of the rules counts where they found a difference."""
     remarks: list[str] = []
     """Differences that the rules found, for the checker."""
+    others: list[str] = []
+    """Passages that it does not cite and that its checker is shown, too; those quoted for it become its citations."""
     row: bool = False
     """True for a block quote, a listing or a table row that is one claim, which are never corrected."""
     cell: bool = False
@@ -258,7 +261,7 @@ class Proposal(CompactModel):
     evidence_ids: list[str] = []
     """The passages that the new sentence cites."""
     rest_evidence_ids: list[str] = []
-    """Further passages for the rest: those that are tried, then those that support it."""
+    """What the rest cites; empty: those of the statement's citations that the new sentence does not need."""
     dropped: str = ""
     """What the old sentence says and the new one does not."""
     reason: Text = ""
@@ -276,6 +279,16 @@ class TriedProposal(CompactModel):
     """Of its text; of a split, those of the rest come last."""
     rest_claims: int = 0
     """Number of claims of the rest."""
+
+    @property
+    def main(self) -> list[ExtractedClaim]:
+        """The claims of its text."""
+        return self.claims[: len(self.claims) - self.rest_claims]
+
+    @property
+    def rest(self) -> list[ExtractedClaim]:
+        """The claims of the rest of a split."""
+        return self.claims[len(self.claims) - self.rest_claims :]
 
 
 class CorrectedEntry(CompactModel):

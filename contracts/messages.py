@@ -370,7 +370,7 @@ class FinalizedVerification(CompactModel):
     second_bytes: int = 0
     """Size of these claims with their passages and sections."""
     answers_entry: str = ""
-    """Hash of the entry with the answers of a second look about the claims in their new form; empty without any."""
+    """Hash of the entry with answers of the check about claims that cite more now; empty without any."""
     undone: int = 0
     """Removals that were not made, because passages of the run have the words of too many of the statements."""
 

@@ -137,7 +137,7 @@ def _answer(
     places: dict[str, QuotePlace] = {}
     reason = to_line(answers[0].reason, REASON_CHARACTERS)
     for quote in answers[0].quotes[:MAX_QUOTES]:
-        spans = ((passage, find_quote(passage.text, quote)) for passage in claim.passages)
+        spans = ((passage, find_quote(passage.text, quote)) for passage in claim.shown_passages)
         if found := next(((passage, span) for passage, span in spans if span), None):
             passage, span = found
             quotes.setdefault(to_line(passage.text[slice(*span)], QUOTE_CHARACTERS), passage.evidence_id)

@@ -26,21 +26,20 @@ from activities.reporting.tree import (
     tidy,
     write,
 )
+from activities.verifying.adoption import Adopted
+from activities.verifying.further_passages import Unsupported, cited_elsewhere, related_to, search_pages
 from activities.verifying.material import (
     SCORES,
     WRONG,
     Answers,
     Claims,
     Material,
-    Unsupported,
     conclude,
     extract_claims,
     is_judged,
-    search_pages,
     show_passages,
     to_asked,
 )
-from activities.verifying.second_look import SecondLook
 from contracts import checking
 from contracts.addresses import digest
 from contracts.checking import CorrectionAction
@@ -81,11 +80,10 @@ def find_doubtful(
     # What attaches a condition to a statement, or says it with less force, is in the passages that it cites.
     known = (checking.Fault.CONDITION, checking.Fault.WEAKER)
     searched = [number for number in chosen if number not in looked and faults[number] not in known]
-    related = {number: list(answer.evidence_ids) for number, answer in looked.items()}
-    related |= {
-        number: material.related(claims[number], _beside(claims, number), verdicts[number].lacking)
-        for number in searched
-    }
+    related = {number: _quoted(claims[number], answers or {}) for number in chosen}
+    for number in searched:
+        near = related_to(claims[number], material, _beside(claims, number), verdicts[number].lacking)
+        related[number] += [key for key in near if key not in related[number]]
     found = {number: list[Evidence]() for number in chosen}
     # Only a model can tell whether a passage supports a statement.
     open_ones = searched if material.by_model else []
@@ -114,6 +112,12 @@ def find_doubtful(
             for number in chosen
         ]
     )
+
+
+def _quoted(claim: checking.ExtractedClaim, answers: Answers) -> list[str]:
+    """Return the passages whose words decide about a claim, by its answer."""
+    answer = answers.get(claim.fingerprint)
+    return list(answer.evidence_ids) if answer is not None else []
 
 
 def _fault(claim: checking.ExtractedClaim, answers: Answers) -> checking.Fault | None:
@@ -177,23 +181,6 @@ def _beside(claims: Claims, number: int) -> list[str]:
     return [key for key in dict.fromkeys(keys) if key not in claim.evidence_ids]
 
 
-def seek_for_rests(
-    proposals: Sequence[checking.Proposal], material: Material
-) -> tuple[list[checking.Proposal], list[Evidence]]:
-    """Return the proposals, those that split with passages of the pages read that may support the rest, and these.
-
-    The rest of a statement is a statement of its own, for which other passages are the best.
-    """
-    claims = material.entry.claims
-    splits = [item for item in proposals if item.rest and material.by_model and not claims[item.number].cell]
-    found = search_pages([Unsupported(item.rest, item.evidence_ids) for item in splits], material)
-    further = {id(item): items for item, items in zip(splits, found, strict=True)}
-    extended = [
-        item.with_fields(rest_evidence_ids=[each.id for each in further.get(id(item), [])]) for item in proposals
-    ]
-    return extended, [each for items in found for each in items]
-
-
 def try_proposals(
     draft: str, proposals: Sequence[checking.Proposal], material: Material
 ) -> list[checking.TriedProposal]:
@@ -213,10 +200,36 @@ def try_proposals(
             if has_rest_first(claim.text, proposal):
                 before = claim.place.before
             of_rest = text.claims_of(claim, rest, material, before)
-            if proposal.rest_evidence_ids:
-                of_rest = [part.with_fields(asked=True) for part in of_rest]
         tried[key] = checking.TriedProposal(proposal=proposal, claims=[*claims, *of_rest], rest_claims=len(of_rest))
     return list(tried.values())
+
+
+def seek_for_rests(
+    tried: Sequence[checking.TriedProposal], material: Material
+) -> tuple[list[checking.TriedProposal], list[Evidence]]:
+    """Return the proposals, the rests of those that split with passages that may support them, and the new passages.
+
+    A rest is a statement of its own, for which other passages are the best: those of the pages read, and those that the
+    report cites where it says the same.
+    """
+    if not material.by_model:
+        return list(tried), []
+    rests = [part for item in tried for part in item.rest]
+    found = search_pages([Unsupported(part.words, part.evidence_ids) for part in rests], material)
+    further = {id(part): items for part, items in zip(rests, found, strict=True)}
+
+    def with_passages(part: checking.ExtractedClaim, proposal: checking.Proposal) -> checking.ExtractedClaim:
+        of_pages = (each.id for each in further[id(part)])
+        keys = dict.fromkeys([*proposal.evidence_ids, *cited_elsewhere(part, material), *of_pages])
+        others = [key for key in keys if key not in part.evidence_ids]
+        is_open = part.ruled.verdict is not Verdict.SUPPORTED
+        return part.with_fields(asked=is_open and (part.asked or bool(others)), others=others)
+
+    extended = [
+        item.with_fields(claims=[*item.main, *(with_passages(part, item.proposal) for part in item.rest)])
+        for item in tried
+    ]
+    return extended, [each for items in found for each in items]
 
 
 @dataclass(frozen=True)
@@ -326,11 +339,9 @@ def _pass(
     tried: checking.TriedProposal, claim: checking.ExtractedClaim, previous: Verdict, answers: Answers
 ) -> Passed | None:
     proposal = tried.proposal
-    count = len(tried.claims) - tried.rest_claims
-    main = tried.claims[:count]
-    rest = tried.claims[count:]
-    verdicts = [item.verdict for item in conclude(tried.claims, answers)]
-    worst = min(verdicts[:count], key=SCORES.__getitem__, default=Verdict.UNVERIFIED)
+    verdicts = [item.verdict for item in conclude(tried.main, answers)]
+    of_rest = [item.verdict for item in conclude(tried.rest, answers)]
+    worst = min(verdicts, key=SCORES.__getitem__, default=Verdict.UNVERIFIED)
     # A softened statement need only be better supported than before.
     enough = Verdict.PARTIAL if proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
     if SCORES[worst] <= SCORES[previous] or SCORES[worst] < SCORES[enough]:
@@ -340,29 +351,43 @@ def _pass(
     # What no passage contradicts is marked, not dropped.
     if proposal.dropped and previous is not Verdict.CONTRADICTED:
         return None
-    after = " ".join(part.text for part in main)
-    if Verdict.CONTRADICTED in verdicts[count:]:
+    after = " ".join(part.text for part in tried.main)
+    if Verdict.CONTRADICTED in of_rest:
         return Passed(proposal.with_fields(rest="", dropped=proposal.rest), after, worst)
-    supporting = dict[str, None]()
-    for part, verdict in zip(rest, verdicts[count:], strict=True):
-        if verdict is Verdict.SUPPORTED and part.fingerprint in answers:
-            supporting.update(dict.fromkeys(answers[part.fingerprint].evidence_ids))
-    further = [key for key in supporting if key not in proposal.evidence_ids]
+    cited = _cited_by_rest(tried, of_rest, answers)
     called = dict[str, checking.ClaimAnswer]()
-    for part, verdict in zip(rest, verdicts[count:], strict=True):
-        fingerprint = claim_id(part.words, [*proposal.evidence_ids, *further])
+    for part, verdict in zip(tried.rest, of_rest, strict=True):
+        fingerprint = claim_id(part.words, cited)
         answer = answers.get(part.fingerprint, checking.ClaimAnswer(fingerprint=fingerprint))
         if verdict in UNDECIDED:
             answer = checking.ClaimAnswer(fingerprint=fingerprint, verdict=Verdict.UNSUPPORTED, reason=SPLIT_OFF)
         called[fingerprint] = answer.with_fields(fingerprint=fingerprint)
     split_off = [
-        part.text for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict is not Verdict.SUPPORTED
+        part.text for part, verdict in zip(tried.rest, of_rest, strict=True) if verdict is not Verdict.SUPPORTED
     ]
-    parts = [after, *(part.text for part in rest)]
+    parts = [after, *(part.text for part in tried.rest)]
     if has_rest_first(claim.text, proposal):
         parts = [*parts[1:], after]
     whole = " ".join(parts)
-    return Passed(proposal.with_fields(rest_evidence_ids=further), whole, worst, split_off, called)
+    return Passed(proposal.with_fields(rest_evidence_ids=cited), whole, worst, split_off, called)
+
+
+def _cited_by_rest(tried: checking.TriedProposal, verdicts: Sequence[Verdict], answers: Answers) -> list[str]:
+    """Return what the rest of a split statement cites: the passages quoted for it if they show all of it, else what was
+    left to it of the citations of the whole, and those quoted for a part of it.
+    """
+    left = [key for part in tried.rest for key in part.evidence_ids]
+    quoted = [
+        key
+        for part, verdict in zip(tried.rest, verdicts, strict=True)
+        if verdict is Verdict.SUPPORTED and part.fingerprint in answers
+        for key in answers[part.fingerprint].evidence_ids
+    ]
+    is_shown = all(
+        verdict is Verdict.SUPPORTED and part.fingerprint in answers
+        for part, verdict in zip(tried.rest, verdicts, strict=True)
+    )
+    return list(dict.fromkeys(quoted if is_shown and quoted else [*left, *quoted]))
 
 
 def _missing_words(before: str, after: str) -> str:
@@ -376,7 +401,7 @@ def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
     """Return whether a passage of the run has nearly all words of a claim, and every figure and name of it."""
     language = material.entry.language
     question = material.entry.query
-    for key in (*claim.evidence_ids, *material.related(claim), *material.found_by_id):
+    for key in (*claim.evidence_ids, *related_to(claim, material), *material.found_by_id):
         if key in material.passages:
             item, title, text = material.passages[key]
             quote = text[item.start : item.end]
@@ -415,7 +440,7 @@ class DraftText:
             return (), ()
         if not rest:
             return _cite(_in_style_of(runs, text), evidence_ids), ()
-        rest_ids = (*evidence_ids, *proposal.rest_evidence_ids)
+        rest_ids = tuple(proposal.rest_evidence_ids or _left_to_rest(claim, proposal))
         if has_rest_first(claim.text, proposal):
             return _cite([Run(text)], evidence_ids), _cite(_in_style_of(runs, rest), rest_ids)
         return _cite(_in_style_of(runs, text), evidence_ids), _cite([Run(rest)], rest_ids)
@@ -476,6 +501,12 @@ class DraftText:
                 runs = [inline for inline in parts[0].inlines if isinstance(inline, Run)]
                 changed[parts[0]] = replace(parts[0], inlines=_cite(runs, tuple(claim.evidence_ids)))
         return _without_emptied_rows(change_sentences(self.blocks, lambda sentence: changed.get(sentence, sentence)))
+
+
+def _left_to_rest(claim: checking.ExtractedClaim, proposal: checking.Proposal) -> list[str]:
+    """Return the citations of a statement that the supported part of a split does not need; all if it needs all."""
+    left = [key for key in claim.evidence_ids if key not in proposal.evidence_ids]
+    return left or list(claim.evidence_ids)
 
 
 def _put_into(parts: Sequence[Sentence], inlines: tuple[Inline, ...]) -> dict[Sentence, Sentence]:
@@ -618,11 +649,11 @@ def correct(
     return chosen, *_applied(draft, material, chosen)
 
 
-def cite_further(draft: str, material: Material, look: SecondLook) -> tuple[Chosen, Material, ReportDraft, str]:
-    """Put the citations of a second look into a draft; the results are those of `correct`."""
-    cited = {key for proposal in look.proposals for key in proposal.evidence_ids}
-    evidence = [item for item in look.evidence if item.id in cited]
-    chosen = Chosen(look.proposals, look.corrections, look.answers, evidence)
+def cite_further(draft: str, material: Material, adopted: Adopted) -> tuple[Chosen, Material, ReportDraft, str]:
+    """Put the citations that a check found into a draft; the results are those of `correct`."""
+    cited = {key for proposal in adopted.proposals for key in proposal.evidence_ids}
+    evidence = [item for item in adopted.evidence if item.id in cited]
+    chosen = Chosen(adopted.proposals, adopted.corrections, adopted.answers, evidence)
     return chosen, *_applied(draft, material, chosen)
 
 

@@ -10,15 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
-from activities.reporting.claims import claim_id
 from activities.reporting.passages import listing_above, table_start, term_place
-from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at, heading_offsets
-from activities.verifying.material import SCORES, Answers, Claims, Material, is_judged
+from activities.roles.grounding import evidence_at, heading_offsets
+from activities.verifying.material import Material
 from contracts import checking
 from contracts.addresses import long_hash
-from contracts.checking import CorrectionAction
-from contracts.evidence import Evidence, Verdict
-from providers.text import sentence_spans
 from providers.verification.rules import find_code_names, find_differences
 
 LOOK_CHARACTERS: Final = 60_000
@@ -205,94 +201,3 @@ def _show(stretch: Stretch, material: Material) -> checking.ShownSection:
         text=text[stretch.start : stretch.end],
         abstract_only=source.abstract_only,
     )
-
-
-# --- what follows from it ---------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class SecondLook:
-    """What the answers of a second look change."""
-
-    proposals: list[checking.Proposal]
-    """Further citations, one per statement that gets any, in the order of the statements."""
-    corrections: list[checking.Correction]
-    """A record of each."""
-    answers: dict[str, checking.ClaimAnswer]
-    """The answers by the fingerprint of the statement in its new form."""
-    evidence: list[Evidence]
-    """Passages that the statements cite now, or that decide about them, and that the run did not have."""
-
-
-def adopt(claims: Claims, answers: Answers, material: Material) -> SecondLook:
-    """Return what a second look changes: verdicts, and citations of what the checker quoted for a statement.
-
-    An answer that supports a statement less than the first one counts only if a passage contradicts the statement.
-    """
-    proposals = []
-    corrections = []
-    adopted: dict[str, checking.ClaimAnswer] = {}
-    evidence: dict[str, Evidence] = {}
-    for number, claim in enumerate(claims):
-        answer = answers.get(second_fingerprint(claim.fingerprint))
-        first = answers.get(claim.fingerprint)
-        if answer is None or not is_judged(answer):
-            continue
-        before = first.verdict if first is not None else claim.ruled.verdict
-        if SCORES[answer.verdict] < SCORES[before] and answer.verdict is not Verdict.CONTRADICTED:
-            continue
-        quoted = [_to_evidence(place, claim, material) for place in _telling(answer.places, material)]
-        evidence |= {item.id: item for item in quoted if item.id not in material.passages}
-        keys = [*answer.evidence_ids, *(item.id for item in quoted)]
-        used = [key for key in dict.fromkeys(keys) if key not in claim.evidence_ids]
-        cited = list(claim.evidence_ids)
-        if answer.verdict in (Verdict.SUPPORTED, Verdict.PARTIAL):
-            cited += used
-        fingerprint = claim_id(claim.words, cited)
-        adopted[fingerprint] = answer.with_fields(fingerprint=fingerprint, is_second=True, evidence_ids=keys)
-        if len(cited) > len(claim.evidence_ids):
-            proposals.append(checking.Proposal(number=number, action=CorrectionAction.CITE, evidence_ids=cited))
-            corrections.append(
-                checking.Correction(
-                    claim_id=claim.id,
-                    section=claim.section,
-                    action=CorrectionAction.CITE,
-                    before=claim.text,
-                    after=claim.text,
-                    verdict=answer.verdict,
-                )
-            )
-    return SecondLook(proposals, corrections, adopted, list(evidence.values()))
-
-
-def _telling(places: Sequence[checking.QuotePlace], material: Material) -> list[checking.QuotePlace]:
-    """Return the places of an answer's quotes that are no headings, as those support nothing; if all are, all."""
-    lines = [material.text_of(place.source_id)[: place.end].rpartition("\n")[2] for place in places]
-    telling = [place for place, line in zip(places, lines, strict=True) if not line.lstrip().startswith("#")]
-    return telling or list(places)
-
-
-def _to_evidence(place: checking.QuotePlace, claim: checking.ExtractedClaim, material: Material) -> Evidence:
-    """Return the passage of the run in which a quote lies, one that the claim cites before others, or its sentences."""
-    known = [material.passages[key][0] for key in claim.evidence_ids if key in material.passages]
-    known += [item for item, _, _ in material.evidence.values()]
-    quote = Stretch(place.source_id, place.start, place.end)
-    around = (item for item in known if Stretch(item.source_id, item.start, item.end).holds(quote))
-    if (item := next(around, None)) is not None:
-        return item
-    text = material.text_of(place.source_id)
-    return evidence_at(place.source_id, text, *_whole_sentences(text, place.start, place.end))
-
-
-def _whole_sentences(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the place of the sentences, the item or the row that a quote is part of, within its lines."""
-    first = text.rfind("\n", 0, start) + 1
-    last = text.find("\n", end)
-    last = len(text) if last < 0 else last
-    spans = [(first + begin, first + stop) for begin, stop in sentence_spans(text[first:last])]
-    touched = [span for span in spans if span[0] < end and start < span[1]]
-    if not touched:
-        return start, end
-    begin = min(start, touched[0][0])
-    stop = max(end, begin + len(text[begin : touched[-1][1]].rstrip()))
-    if stop - begin > MAX_QUOTE_CHARACTERS:
-        return start, end
-    return begin, stop

@@ -7,7 +7,7 @@ linear time, at most a second for 8 kB of the worst Markdown, and involves no do
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from temporalio import activity
 
@@ -18,6 +18,7 @@ from activities.reporting.drafts import MARKDOWN_TYPE, join_sections, parse_draf
 from activities.reporting.render import evidence_texts
 from activities.reporting.tree import write
 from activities.roles.grounding import load_texts
+from activities.verifying.adoption import adopt_first, adopt_second
 from activities.verifying.corrections import (
     Chosen,
     best_answers,
@@ -29,6 +30,7 @@ from activities.verifying.corrections import (
     to_plain_draft,
     try_proposals,
 )
+from activities.verifying.further_passages import with_elsewhere
 from activities.verifying.material import (
     Answers,
     Material,
@@ -38,7 +40,7 @@ from activities.verifying.material import (
     is_judged,
     select_open,
 )
-from activities.verifying.second_look import adopt, ask_again
+from activities.verifying.second_look import ask_again
 from contracts import activities, checking, messages
 from contracts.base import CompactModel
 from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
@@ -60,8 +62,8 @@ class Changed:
     """With the claims of the draft as it is now."""
     described: ReportDraft | None = None
     text: str = ""
-    second_answers: list[checking.ClaimAnswer] = field(default_factory=list)
-    """Those of a second look, about the claims in their new form."""
+    answers: list[checking.ClaimAnswer] = field(default_factory=list)
+    """Those of the check about the claims in their new form."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +105,9 @@ class VerifyingActivities:
             )
             material = Material(entry, texts, state.work.resolved.engine is EngineKind.MODEL)
             judged = {answer.fingerprint for answer in await self._load_answers(request.answers) if is_judged(answer)}
-            claims = await asyncio.to_thread(extract_claims, draft, material)
-            stored_entry = await self.notebooks.write(entry.with_fields(claims=claims))
+            material = await asyncio.to_thread(_with_claims, draft, material)
+            claims = material.entry.claims
+            stored_entry = await self.notebooks.write(material.entry)
             return await self._result(stored_entry, claims, select_open(claims, material, judged), material)
 
     @activity.defn(name=activities.APPLY_CORRECTIONS.name)
@@ -120,9 +123,9 @@ class VerifyingActivities:
                 doubtful = (await self.notebooks.read(request.doubtful_entry, checking.AskedEntry)).items
             draft = await self.content.get_text(material.entry.draft)
             material = material.with_found(item for claim in doubtful for item in claim.found)
-            proposals, found = await asyncio.to_thread(seek_for_rests, proposals, material)
-            material = material.with_found(found)
             tried = await asyncio.to_thread(try_proposals, draft, proposals, material)
+            tried, found = await asyncio.to_thread(seek_for_rests, tried, material)
+            material = material.with_found(found)
             claims = [claim for proposal in tried for claim in proposal.claims]
             actions = {proposal.number: proposal.action for proposal in reversed(proposals)}
             entry = checking.CorrectedEntry(
@@ -188,11 +191,11 @@ class VerifyingActivities:
                 second_entry=await self._store(second) if second.items else "",
                 second_claims=len(second.items),
                 second_bytes=sum(map(_size, (*second.items, *second.sections))),
-                answers_entry=await self._store(checking.AnswersEntry(items=changed.second_answers)),
+                answers_entry=await self._store(checking.AnswersEntry(items=changed.answers)),
             )
 
     async def _changed(self, request: messages.FinalizeVerificationRequest, known: Answers) -> Changed:
-        """Return what a second look or the proposals of correctors change; nothing where there is neither."""
+        """Return what the citations that a check found, or the proposals of correctors, change."""
         if request.corrected_entry:
             tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
             material = (await self._load(tried.before, by_model=request.by_model)).with_found(tried.found)
@@ -200,13 +203,14 @@ class VerifyingActivities:
             chosen, corrected, described, text = await asyncio.to_thread(correct, draft, material, tried, known)
             return Changed(chosen, corrected if chosen.corrections else material, described, text)
         material = await self._load(request.claims_entry, by_model=request.by_model)
-        if not request.looked_entry:
+        adopt = adopt_second if request.looked_entry else adopt_first
+        adopted = await asyncio.to_thread(adopt, material.entry.claims, known, material)
+        answers = list(adopted.answers.values())
+        if not answers:
             return Changed(Chosen([], [], {}), material)
-        look = await asyncio.to_thread(adopt, material.entry.claims, known, material)
-        answers = list(look.answers.values())
         draft = await self.content.get_text(material.entry.draft)
-        chosen, cited, described, text = await asyncio.to_thread(cite_further, draft, material, look)
-        material = (cited if chosen.corrections else material).with_found(look.evidence)
+        chosen, cited, described, text = await asyncio.to_thread(cite_further, draft, material, adopted)
+        material = (cited if chosen.corrections else material).with_found(adopted.evidence)
         return Changed(chosen, material, described, text, answers)
 
     async def _load_draft(
@@ -256,6 +260,15 @@ class VerifyingActivities:
     async def _load_answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = await self.notebooks.read_all(entries, checking.AnswersEntry)
         return [answer for entry in read for answer in entry.items]
+
+
+def _with_claims(draft: str, material: Material) -> Material:
+    """Return the material with the claims of a draft, and with what their checkers are shown of the rest of it."""
+    material = replace(material, entry=material.entry.with_fields(claims=extract_claims(draft, material)))
+    if not material.by_model:
+        return material
+    claims = with_elsewhere(material.entry.claims, material)
+    return replace(material, entry=material.entry.with_fields(claims=claims))
 
 
 def _size(claim: CompactModel) -> int:

@@ -38,8 +38,9 @@ MENTION_CHARACTERS: Final = 2_000  # of a page for each mention of a name that i
 MAX_LABEL: Final = 60  # characters before a number in which the word stands that it belongs to ("steps 1, 2 and 3")
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
-CODE_NAME: Final = re.compile(r"(?<![\w-])(?:--[a-z][\w-]*|[A-Za-z]\w*_\w+)")
-"""A name in code: an option, or words joined by underscores."""
+CODE_NAME: Final = re.compile(r"(?<![\w-])(?:--?[A-Za-z][\w-]*|[A-Za-z]\w+(?:(?:\.|::?)[A-Za-z]\w+)+|[A-Za-z]\w*_\w+)")
+"""A name in code: an option, or words joined by underscores, dots or colons. The only pattern that tells one."""
+PLAIN_NUMBER: Final = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)")
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
 """Words between quotation marks inside a sentence."""
@@ -179,14 +180,24 @@ def find_differences(
     return list(_problems(claim, statement, evidence, closest, pages, numbering))
 
 
+def code_names(text: str) -> list[str]:
+    """Return the options and other names in code of a text, in order."""
+    return CODE_NAME.findall(text)
+
+
+def exact_tokens(text: str) -> frozenset[str]:
+    """Return what has one form alone in a text: its names in code, in lower case, and its numbers as written."""
+    return frozenset((*map(str.casefold, code_names(text)), *PLAIN_NUMBER.findall(text)))
+
+
 def find_code_names(claim: str, texts: Iterable[str]) -> list[ClaimJudgement]:
     """Return a difference for each name in code of a claim, such as `primary_conninfo`, that none of the texts has.
 
     Like those of `find_differences` they are questions. Other names may have other words in a passage, these have one
     form; but the passage may be about them without naming them.
     """
-    known = {name.casefold() for text in texts for name in CODE_NAME.findall(text)}
-    named = dict.fromkeys(CODE_NAME.findall(claim))
+    known = {name.casefold() for text in texts for name in code_names(text)}
+    named = dict.fromkeys(code_names(claim))
     return [
         ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=name), name)
         for name in named

@@ -64,9 +64,9 @@ def statements_of(prompt: str) -> list[Asked]:
             label,
             next(line for line in lines if line.startswith("statement: ")).removeprefix("statement: "),
             [
-                line.partition("): " if line.startswith("passage (") else ": ")[2]
+                line.partition("): " if line.startswith(("passage (", "other (")) else ": ")[2]
                 for line in lines
-                if line.startswith("passage")
+                if line.startswith(("passage", "other"))
             ]
             + [
                 part

@@ -353,12 +353,9 @@ async def _look_again(run: ResearchRun, unreached: int, concluded: FinalizedVeri
         return concluded
     _note_answers(run, output.entry)
     run.note("status", f"a second look at {plural(count, 'claim')}", level="info")
-    looked = await _conclude(
+    return await _conclude(
         run, unreached, corrects=True, claims_entry=concluded.claims_entry, looked_entry=concluded.second_entry
     )
-    if looked.answers_entry:
-        _note_answers(run, looked.answers_entry)
-    return looked
 
 
 def _note_answers(run: ResearchRun, entry: str) -> None:
@@ -412,6 +409,8 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
         await take_draft(run, concluded.draft.with_history_of(before, before.revision + 1))
         for action, count in concluded.summary.correction_counts.items():
             run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
+    if concluded.answers_entry:
+        _note_answers(run, concluded.answers_entry)
     # A review beside it may have changed the state.
     state.evidence.verification = state.evidence.verification.with_fields(
         claims_entry=claims_entry,

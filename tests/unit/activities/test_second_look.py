@@ -12,9 +12,11 @@ from activities.reporting.passages import show_passage
 from activities.reporting.tree import Block, write
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
+from activities.verifying.adoption import adopt_first, adopt_second
 from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
-from activities.verifying.material import Answers, Material, Unsupported, conclude, extract_claims, search_pages
-from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, adopt, ask_again, second_fingerprint
+from activities.verifying.further_passages import Unsupported, search_pages
+from activities.verifying.material import Answers, Material, conclude, extract_claims
+from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, ask_again, second_fingerprint
 from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
 from contracts.checking import (
@@ -199,7 +201,7 @@ def adopted(
     known[again] = ClaimAnswer(
         fingerprint=again, verdict=second, places=list(places), evidence_ids=list(evidence_ids), lacking=["half of it"]
     )
-    look = adopt(claims, known, material)
+    look = adopt_second(claims, known, material)
     chosen, corrected, _, text = cite_further(draft, material, look)
     known |= chosen.answers
     after = corrected.with_found(look.evidence)
@@ -301,7 +303,7 @@ def test_a_cell_gets_a_further_citation_and_its_neighbours_keep_theirs() -> None
     number = next(index for index, claim in enumerate(claims) if claim.text == "over Redis")
     again = second_fingerprint(claims[number].fingerprint)
     known[again] = ClaimAnswer(fingerprint=again, verdict=Verdict.SUPPORTED, evidence_ids=["ev-2"])
-    look = adopt(claims, known, material)
+    look = adopt_second(claims, known, material)
     assert [each.action for each in look.corrections] == [CorrectionAction.CITE]
     _, corrected, _, text = cite_further(draft, material, look)
     (table,) = parse_draft(text)

@@ -19,13 +19,11 @@ from activities.verifying.corrections import (
     to_plain_draft,
     try_proposals,
 )
+from activities.verifying.further_passages import FOUND_CHARACTERS, Unsupported, related_to, search_pages
 from activities.verifying.material import (
-    FOUND_CHARACTERS,
     Material,
-    Unsupported,
     conclude,
     extract_claims,
-    search_pages,
     select_open,
     show_passages,
 )
@@ -333,7 +331,7 @@ def test_what_a_passage_announces_is_tried_with_it() -> None:
 
 def test_a_long_text_is_searched_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages that a statement cites are searched before all others."""
-    monkeypatch.setattr("activities.verifying.material.SEARCHED_CHARACTERS", len(PAGE))
+    monkeypatch.setattr("activities.verifying.further_passages.SEARCHED_CHARACTERS", len(PAGE))
     (found,) = search_pages([Unsupported(ABOUT_MODES, ["ev-1"])], material_of_page("X")[2])
     assert {item.source_id for item in found} == {"src-1"}
 
@@ -362,15 +360,14 @@ def tried_at_page(
     claims = material.entry.claims
     doubtful = find_doubtful(claims, conclude(claims, known), material).items
     material = material.with_found(item for claim in doubtful for item in claim.found)
-    proposals, found = seek_for_rests(proposals, material)
+    tried, found = seek_for_rests(try_proposals(draft, proposals, material), material)
     material = material.with_found(found)
-    tried = try_proposals(draft, proposals, material)
     return CorrectedEntry(before="", tried=tried, found=list(material.found_by_id.values()))
 
 
 @pytest.mark.parametrize("supported", [True, False])
 def test_the_rest_of_a_split_statement_is_checked_with_passages_of_its_own(*, supported: bool) -> None:
-    """It cites those that support it and is not marked; else it is, with the citation of the statement alone."""
+    """It cites those that support it alone and is not marked; else it is, with the citation of the statement."""
     both = f"{OTHER.rstrip('.')}, and pages wait for the delay with lazy"
     draft, claims, material = material_of_page(both)
     rest = "Pages wait for the delay with lazy."
@@ -380,12 +377,12 @@ def test_the_rest_of_a_split_statement_is_checked_with_passages_of_its_own(*, su
     (tried,) = [item for item in entry.tried if item.proposal.rest]
     part = tried.claims[-1]
     key = next(item.id for item in entry.found if PAGE[item.start : item.end].startswith("`lazy`"))
-    assert key in part.evidence_ids
+    assert key in part.others
     known |= answers_for(tried.claims[:-1], Verdict.SUPPORTED, "ev-1")
     known |= answers_for([part], Verdict.SUPPORTED if supported else Verdict.NOT_ENOUGH_INFORMATION, *[key][:supported])
     chosen, corrected, _, text = correct(draft, material.with_found(entry.found), entry, known)
-    further = f"[{key}]" if supported else ""
-    assert text == f"{OTHER.rstrip('.')} [ev-1]. Pages wait for the delay with lazy [ev-1]{further}.\n"
+    cited = key if supported else "ev-1"
+    assert text == f"{OTHER.rstrip('.')} [ev-1]. Pages wait for the delay with lazy [{cited}].\n"
     (correction,) = chosen.corrections
     assert correction.split_off == [rest] * (not supported)
     assert [item.id for item in chosen.evidence] == [key] * supported
@@ -584,8 +581,8 @@ def test_a_passage_cited_for_the_same_elsewhere_is_tried_first() -> None:
         f"The team prefers a fork. [ev-1]\n\nThe team prefers a fork of it. [ev-2]\n\n{QUOTE} [ev-1]\n"
     )
     claims, material = material_with(draft)
-    assert Material(MATERIAL.entry, MATERIAL.texts, by_model=True).related(claims[0]) == []
-    assert material.related(claims[0]) == ["ev-2"]
+    assert related_to(claims[0], Material(MATERIAL.entry, MATERIAL.texts, by_model=True)) == []
+    assert related_to(claims[0], material) == ["ev-2"]
 
 
 def test_a_passage_with_the_option_that_a_claim_lacks_is_tried_first() -> None:
@@ -614,9 +611,9 @@ def test_a_passage_with_the_option_that_a_claim_lacks_is_tried_first() -> None:
     (claim,) = extract_claims(
         to_plain_draft("The release team has a faulty merge undone with git revert -m 1. [ev-0]\n"), material
     )
-    assert "ev-6" not in material.related(claim)
-    assert material.related(claim, lacking=["with git revert -m 1."])[0] == "ev-6"
-    assert material.related(claim, lacking=["git revert -m 2", "undone"]) == material.related(claim)
+    assert "ev-6" not in related_to(claim, material)
+    assert related_to(claim, material, lacking=["with git revert -m 1."])[0] == "ev-6"
+    assert related_to(claim, material, lacking=["git revert -m 2", "undone"]) == related_to(claim, material)
 
 
 def test_a_conclusion_is_tried_with_the_passages_of_the_sentences_beside_it() -> None:
