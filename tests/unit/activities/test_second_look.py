@@ -12,7 +12,7 @@ from activities.reporting.passages import show_passage
 from activities.reporting.tree import Block, write
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
-from activities.verifying.adoption import adopt_first, adopt_second
+from activities.verifying.adoption import adopt_second
 from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
 from activities.verifying.further_passages import Unsupported, search_pages
 from activities.verifying.material import Answers, Material, conclude, extract_claims
