@@ -168,6 +168,8 @@ class WorkInput(ToolTurnInput):
 
     searches_left: int = 0
     pages_left: int = 0
+    readings_left: int | None = None
+    """Readings that the agent's part of the budget pays for, if these are fewer than the pages that it may open."""
     reasons: bool = False
     hits: list[str] = []
     """In the opening: what the searches that came with the task found, line by line."""

@@ -1,7 +1,7 @@
 """Grounding of an analysis in stored text: every finding has verbatim passages.
 
 What a statement says is the model's. A figure or a name in it that a comparison of words does not find in its passages
-is looked for in the rest of their sources; if it is not there either, a remark on the finding says so.
+is looked for in their sections and next to them; if it is not there either, a remark on the finding says so.
 """
 
 import re
@@ -30,6 +30,7 @@ from contracts.texts import plural
 from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
+from providers.tokens.sections import sections_of
 from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages, show_sources
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
@@ -257,8 +258,8 @@ def _likely_place(
 
 
 def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list[Evidence], list[str]]:
-    """Return the passages of a model's statement, with one more of the same sources for each figure or name that they
-    lack, and a remark on each that their sources lack, too.
+    """Return the passages of a model's statement, with one more beside them for each figure or name that they lack,
+    and a remark on each that the text beside them lacks, too.
     """
     if work.engine is not EngineKind.MODEL:
         return evidence, []
@@ -280,7 +281,10 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
     added = list[Evidence]()
     for words in list(problems)[:MAX_REMARKS]:
         cited = dict.fromkeys(item.source_id for item in evidence)
-        passages = (_find_passage(work, sources[key], statement, words) for key in cited)
+        passages = (
+            _find_passage(work, sources[key], statement, words, [one for one in evidence if one.source_id == key])
+            for key in cited
+        )
         passage = next((item for item in passages if item), None)
         if passage and len(fewer := differences([*evidence, *added, passage])) < len(problems):
             problems = fewer
@@ -295,14 +299,24 @@ def _text(work: Work, item: Evidence) -> str:
     return work.documents[source.text.hash]
 
 
-def _find_passage(work: Work, source: SourceExtract, statement: str, words: str) -> Evidence | None:
-    """Return the sentence of a source with these words that shares most with a statement; None if none is related."""
+def _find_passage(
+    work: Work, source: SourceExtract, statement: str, words: str, quoted: Sequence[Evidence]
+) -> Evidence | None:
+    """Return the sentence with these words that shares most with a statement, in the sections of its `quoted` passages
+    or next to these; None if none is related.
+
+    Far from them a page has the same number or name for other things.
+    """
     text = ""
     if source.text:
         text = work.documents.get(source.text.hash, "")
+    spans = [(one.start, one.end) for one in sections_of(text) if any(one.start <= at.start < one.end for at in quoted)]
+    spans += [(at.start - AROUND_CHARACTERS, at.end + AROUND_CHARACTERS) for at in quoted]
+    places = re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE)
+    near = (match for match in places if any(start <= match.start() < end for start, end in spans))
     best = None
     best_share = RELATED_SHARE
-    for match in islice(re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE), MAX_PLACES):
+    for match in islice(near, MAX_PLACES):
         # The paragraph around the place, as a sentence does not cross its borders.
         start = max(match.start() - AROUND_CHARACTERS, text.rfind("\n\n", 0, match.start()) + 2)
         end = text.find("\n\n", match.end(), match.end() + AROUND_CHARACTERS)
@@ -310,8 +324,8 @@ def _find_passage(work: Work, source: SourceExtract, statement: str, words: str)
         if FENCE in paragraph or text.count(FENCE, 0, start) % 2:
             continue  # lines of code are no sentence
         place = match.start() - start
-        spans = (span for span in sentence_spans(paragraph) if span[0] <= place < span[1])
-        for first, last in spans:
+        sentences = (span for span in sentence_spans(paragraph) if span[0] <= place < span[1])
+        for first, last in sentences:
             (share,) = shared_words(statement, [paragraph[first:last]], work.request.language)
             if share >= best_share:
                 best = find_quote(text, paragraph[first:last], start + first)

@@ -125,9 +125,19 @@ def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> l
     return [Gap(id=gap.id, description=gap.description, suggested_queries=gap.suggested_queries) for gap in chosen]
 
 
+MAX_ITEMS: Final = 12
+CHARACTERS_PER_ITEM: Final = 150
+"""Of a list whose items are a finding each, such as restrictions with their reasons."""
+
+
 def findings_of_page(source: Source) -> int:
-    """Return the most findings that a model may make of one page that it reads for one purpose: more of a long one."""
-    return max(FINDINGS_PER_SUB_QUERY, findings_of_text(source.text.size if source.text else 0))
+    """Return the most findings that a model may make of one page that it reads for one purpose: more of a long one.
+
+    A short page may be a list of which each item is one.
+    """
+    size = source.text.size if source.text else 0
+    items = min(MAX_ITEMS, size // CHARACTERS_PER_ITEM)
+    return max(FINDINGS_PER_SUB_QUERY, items, findings_of_text(size))
 
 
 def findings_to_report(findings: Sequence[Finding]) -> list[Finding]:

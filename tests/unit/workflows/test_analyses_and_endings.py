@@ -38,7 +38,7 @@ from tests.fakes.random_world import RandomWorld
 from workflows.phases.agent_reading import PageReading, group_readings, part_for
 from workflows.phases.analysis import merge_readings, plan_readings, read_sources, update_quality, withdraw
 from workflows.phases.checking import review_input
-from workflows.phases.role_inputs import reading_input, write_input
+from workflows.phases.role_inputs import findings_of_page, reading_input, write_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
     advice_of,
@@ -651,3 +651,12 @@ async def test_a_gap_that_only_the_refiner_states_is_searched_for_first(
     searched = [query for query in state.searches() if query.iteration == 2]
     assert [query.text for query in searched if query.gap_id == gap.id] == ["cost of a full freeze in hours"]
     assert searched[0].gap_id == gap.id
+
+
+@pytest.mark.parametrize(
+    ("characters", "most"), [(0, 5), (900, 6), (2_000, 12), (5_000, 12), (7_200, 16), (40_000, 20)]
+)
+def test_a_short_page_may_be_a_list_of_findings(characters: int, most: int) -> None:
+    """A list has a fact in each line, so that the room of an answer does not follow the length alone."""
+    text = DocumentRef(hash="sha256:" + "1" * 64, size=characters)
+    assert findings_of_page(Source(id="src-1", url="https://a.test/", text=text)) == most

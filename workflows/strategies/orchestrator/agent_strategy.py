@@ -396,10 +396,14 @@ def _request(run: ResearchRun) -> WorkInput:
         reminders.append(CALL_A_TOOL)
     elif position.has_searched and has_pages:
         reminders.append("Titles prove nothing: open the most promising pages, unless the task is already answered.")
+    readings = scarce_readings(run.agents.readings_left(), pages_left(state))
     if position.transcript is not None:  # the opening has them
         searches = plural(searches_left(state), "search")
         pages = plural(pages_left(state), "page")
-        reminders.append(f"Left: {searches}, {pages} to open; those opened may be read again for another focus.")
+        left = f"Left: {searches}, {pages} to open; those opened may be read again for another focus."
+        if readings is not None:
+            left += f" Your part of the budget pays for about {plural(readings, 'reading')}."
+        reminders.append(left)
     return WorkInput(
         transcript=position.transcript,
         answers=position.answers,
@@ -407,6 +411,7 @@ def _request(run: ResearchRun) -> WorkInput:
         reminder="\n".join(reminders),
         searches_left=searches_left(state),
         pages_left=pages_left(state),
+        readings_left=readings,
         reasons=thinks,
         hits=_first_hits(state) if position.transcript is None else [],
         searches_waiting=_searches_waiting(state) if position.transcript is None else [],
@@ -433,6 +438,16 @@ def end_reason(state: ResearchState) -> str:
 def searches_left(state: ResearchState) -> int:
     """Return the number of searches that the agent may still make."""
     return max(0, state.resolution.limits.max_searches_per_step - AgentPosition.read(state).searches)
+
+
+def scarce_readings(readings: int | None, pages: int) -> int | None:
+    """Return about how many readings a budget pays for, if these are fewer than the pages that may be opened.
+
+    `readings` is None for a budget without a limit.
+    """
+    if readings is None or readings >= pages:
+        return None
+    return readings
 
 
 def pages_left(state: ResearchState) -> int:

@@ -306,3 +306,24 @@ def test_a_finding_is_the_models_own(content: str, quotes: list[str], passages: 
     assert len(finding.remarks) == len(remarks)
     assert all(remark in line for remark, line in zip(remarks, finding.remarks, strict=True))
     assert work.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_added"),
+    [
+        ("# Launcher\n\n{quoted}\n\n{filler}\n\n{further}", True),
+        ("# Launcher\n\n{quoted}\n\n# Limits\n\n{further}", True),
+        ("# Launcher\n\n{quoted}\n\n{filler}\n\n# Vacuum\n\n{further}", False),
+    ],
+    ids=["same section", "next to it", "elsewhere"],
+)
+def test_a_missing_name_is_looked_for_near_the_quote(text: str, is_added: bool) -> None:
+    """Elsewhere on a page the same name belongs to something else, so the remark on the finding stays."""
+    page = text.format(quoted=TIMES, further=LATER, filler="Other words stand here. " * 40)
+    quote = {"source_id": SOURCE, "quote": TIMES}
+    content = "The launcher of PostgreSQL starts a worker every 60 seconds."
+    answer = roles.AnalyzerAnswer.model_validate({"findings": [{"content": content, "quotes": [quote]}]})
+    request = analyze_input([source(reference(page))])
+    result = ground_analysis(RoleWork(roles.ANALYZER, request, answer, {reference(page).hash: page}, EngineKind.MODEL))
+    assert [page[one.start : one.end] for one in result.evidence] == [TIMES, *([LATER] if is_added else [])]
+    assert bool(result.findings[0].remarks) != is_added

@@ -17,7 +17,7 @@ from contracts.checking import CheckedSource
 from contracts.checking_roles import REVIEWER, ReviewedClaim, ReviewInput
 from contracts.evidence import Gap, SectionRef, Verdict
 from contracts.living_roles import DECOMPOSER, FETCH_URL
-from contracts.orchestrator_roles import ORCHESTRATOR, OrchestrateInput
+from contracts.orchestrator_roles import AGENT, ORCHESTRATOR, OrchestrateInput, WorkInput
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.recursive_roles import VettedSource
@@ -44,6 +44,7 @@ from tests.unit.activities.scripted import (
     reference,
     source,
 )
+from workflows.strategies.orchestrator.agent_strategy import scarce_readings
 
 TEXT = "Intro text.\n\nVacuum must visit every table to prevent wraparound failures.\n\nClosing."
 QUOTE_WORDS = "Vacuum must visit every table to prevent wraparound failures."
@@ -644,6 +645,17 @@ def test_the_orchestrator_knows_what_one_agent_may_do() -> None:
     assert "readings of a page" not in rendered_turn.prompt
     bounded, _ = render_turn(ORCHESTRATOR, request.with_fields(readings_left=17), {})
     assert "pays for about 17 readings of a page, in equal shares" in bounded.prompt
+
+
+def test_an_agent_knows_for_how_many_readings_its_budget_pays() -> None:
+    """Where these are fewer than the pages that it may open; else the number of pages is the limit."""
+    request = WorkInput(**common(searches_left=2, pages_left=5))
+    assert "pays for" not in render_turn(AGENT, request, {})[0].prompt
+    bounded, _ = render_turn(AGENT, request.with_fields(readings_left=1), {})
+    assert (
+        "Left: 2 searches, and 5 pages to open. Your part of the budget pays for about 1 reading of" in bounded.prompt
+    )
+    assert [scarce_readings(readings, 5) for readings in (None, 12, 5, 4)] == [None, None, None, 4]
 
 
 def test_an_item_of_a_prompt_is_rendered_once_for_its_level() -> None:
