@@ -439,6 +439,8 @@ class Source(ReadDetails):
     pages: DocumentRef | None = None
     """Start offsets of its pages or slides, stored as a JSON list; None if it has none."""
     analyzed: bool = False
+    nothing_on: list[str] = []
+    """Ids of the sub-queries on which a model that was shown all of its text found nothing."""
     earlier: bool = False
     """True if a run above this one in its thread had archived the same text. States of earlier versions lack it."""
     found_quality: Quality | None = None

@@ -388,6 +388,8 @@ class ExtractorAnswer(AnalyzerAnswer):
     gaps: SkipJsonSchema[list[ProposedGap]] = []
     """Derived from the questions and gaps above; never set by a model."""
     quality_updates: SkipJsonSchema[list[QualityUpdate]] = []
+    nothing_on: SkipJsonSchema[list[int]] = []
+    """Of one task on one source an answer without findings says as much."""
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the first distinct questions, gaps and works, and derive the gaps of an analysis from them."""

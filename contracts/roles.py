@@ -337,13 +337,14 @@ class AnalyzeInput(RoleInput):
     @property
     def fields_left_out(self) -> tuple[str, ...]:
         """Return the fields that cannot say anything: scales if no source can be surer or better than another, gaps to
-        answer if there are none, and sections to ask for where they were asked for.
+        answer if there are none, and sections to ask for and silence where sections alone are shown.
         """
         scales = ("confidence", "quality_updates") if self.one_collection else ()
         if self.for_gaps:
-            return (*scales, "answers", "contradicts", "gaps", "sections_wanted")
+            return (*scales, "answers", "contradicts", "gaps", "sections_wanted", "nothing_on")
         gaps = () if self.gaps else ("answers_gaps",)
-        return (*scales, *gaps, "sections_wanted" if self.wanted else "in_sections")
+        of_part = ("sections_wanted", "nothing_on") if self.wanted else ("in_sections",)
+        return (*scales, *gaps, *of_part)
 
     @property
     def finding_limit(self) -> int:
@@ -451,6 +452,9 @@ class AnalyzerAnswer(RoleAnswer):
         default=[],
         description="numbers of sections that are not shown and may answer a sub-query, those needed most first",
     )
+    nothing_on: list[int] = Field(
+        default=[], description="numbers of the sub-queries on which the pages shown say nothing at all"
+    )
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the most important distinct gaps, with a few distinct queries each."""
@@ -474,6 +478,10 @@ class AnalyzerResult(RoleAnswer):
     """Gaps of the request that findings answer."""
     analyzed_source_ids: list[str] | None = []
     """None: all sources of the request."""
+    nothing_on: list[int] = []
+    """Numbers of the sub-queries on which a model found nothing in the pages of `read_whole`."""
+    read_whole: list[str] = []
+    """If there are any: the ids of the sources of which all was shown."""
     answered: list[list[int]] = []
     """For each finding, the numbers of the sub-queries that it answers; empty: the first sub-query."""
     wanted: list[SectionRef] = []

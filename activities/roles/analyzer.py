@@ -7,7 +7,7 @@ is looked for in their sections and next to them; if it is not there either, a r
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from activities.reporting.passages import term_above
 from activities.roles.grounding import RoleWork, evidence_at, find_quote, find_quotes
@@ -98,6 +98,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
             if source.id not in work.hidden and source.text and work.documents.get(source.text.hash)
         ],
         answered=[answered[name] for name in findings] if len(request.queries) > 1 else [],
+        **_silence(work, answered),
         wanted=wanted,
         outline=_outline(work),
         links=_links(work),
@@ -150,6 +151,23 @@ def _wanted_sections(work: Work) -> list[SectionRef]:
     if not asked:
         return []
     return [*asked, *rest_of_pages(work.request, work.documents, asked)]
+
+
+def _silence(work: Work, answered: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Return the sub-queries on which a model found nothing, with the sources of which it was shown all.
+
+    `answered` are the numbers of sub-queries that each finding answers: of these it found something.
+    """
+    if work.engine is not EngineKind.MODEL or work.request.wanted:
+        return {}
+    numbers = range(1, len(work.request.queries) + 1)
+    found = {number for named in answered.values() for number in named}
+    silent = [number for number in dict.fromkeys(work.answer.nothing_on) if number in numbers and number not in found]
+    shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))
+    whole = [one.source.id for one in shown if not one.hidden]
+    if not silent or not whole:
+        return {}
+    return {"nothing_on": silent, "read_whole": whole}
 
 
 def _seen_parts(work: Work) -> list[SectionRef]:

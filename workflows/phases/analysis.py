@@ -180,8 +180,12 @@ def _readings_by_query(run: ResearchRun, queries: Sequence[PlanNode], issues: li
 
 
 def _sources_left(run: ResearchRun, query: PlanNode) -> list[Source]:
-    """Return the sources to read for a sub-query: those that an unfinished analysis has left, else all."""
-    sources = sources_to_analyze(run, query)
+    """Return the sources to read for a sub-query: those that an unfinished analysis has left, else all.
+
+    Those that say nothing on it, or on the sub-query that it asks once more, are not read again.
+    """
+    asked = {query.id, gaps.asked_again(run.state, query.gap_id)}
+    sources = [source for source in sources_to_analyze(run, query) if asked.isdisjoint(source.nothing_on)]
     left = run.state.work.pages_left.get(query.id)
     if left is None:
         return sources
@@ -352,6 +356,7 @@ def merge_readings(
             owner = answered[0] if answered else _owner(state, finding, names)
             own[owner].append(finding)
             shared.update(name for name in answered if name != owner)
+        _note_silence(state, [names[number - 1] for number in output.nothing_on], output.read_whole)
         for gap in output.gaps:
             stated[names[max(0, min(gap.sub_query, len(names)) - 1)]].append(gap)
     fresh = {query.id: add_findings(run, query, own[query.id]) for query in queries}
@@ -364,6 +369,14 @@ def merge_readings(
     for query in queries:
         if query.id not in unfinished:
             _end(run, query, fresh[query.id], stated[query.id])
+
+
+def _note_silence(state: ResearchState, query_ids: Sequence[str], source_ids: Sequence[str]) -> None:
+    """Note sources of which a model has read all, and found nothing on these sub-queries."""
+    for source_id in source_ids if query_ids else ():
+        source = state.evidence.sources[source_id]
+        silent = list(dict.fromkeys([*source.nothing_on, *query_ids]))
+        state.evidence.sources[source_id] = source.with_fields(nothing_on=silent)
 
 
 def _owner(state: ResearchState, finding: Finding, names: Sequence[str]) -> str:

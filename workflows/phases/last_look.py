@@ -1,11 +1,12 @@
 """A last look at open gaps: one call reads what the pages of the run say about them, before a report states them."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.evidence import Finding, Gap
+from contracts.evidence import Finding, Gap, Source
 from contracts.gaps import SettledGap
 from contracts.notebooks import add_derived_fields
 from contracts.plan import PlanNode
@@ -16,6 +17,7 @@ from contracts.vocabulary import EngineKind
 from workflows.phases.analysis import add_findings, close_answered, merge_sources
 from workflows.phases.role_inputs import gaps_to_answer, to_extract
 from workflows.phases.writing import write_draft
+from workflows.rules import gaps
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -33,7 +35,8 @@ async def look_at_gaps(run: ResearchRun) -> bool:
     state = run.state
     # Pages that a vetting refused, or that no role has analyzed yet, support nothing.
     readable = [source for source in state.evidence.readable_sources() if source.analyzed]
-    due = gaps_to_answer([gap for gap in state.evidence.gaps if gap.id not in state.work.gaps_looked_at])
+    not_looked_at = [gap for gap in state.evidence.gaps if gap.id not in state.work.gaps_looked_at]
+    due = gaps_to_answer([gap for gap in not_looked_at if _may_be_answered(state, gap, readable)])
     if run.resolved.engine is not EngineKind.MODEL or not due or not readable:
         return False
     unread = {gap.id: gap.unread for gap in state.evidence.gaps}
@@ -53,6 +56,12 @@ async def look_at_gaps(run: ResearchRun) -> bool:
         state.work.gaps_looked_at += [gap.id for gap in due]
         return _merge(run, due, answer)
     return False
+
+
+def _may_be_answered(state: ResearchState, gap: Gap, pages: Sequence[Source]) -> bool:
+    """Return false for a gap that says what no page answers, where each page was read whole and says nothing on it."""
+    asked = gaps.asked_again(state, gap.id)
+    return asked is None or not all(asked in page.nothing_on for page in pages)
 
 
 async def write_last_draft(run: ResearchRun) -> None:

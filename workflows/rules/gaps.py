@@ -80,6 +80,16 @@ def silent_gap(query: PlanNode) -> StatedGap:
     return StatedGap(description=Message("gap_silent", query=text), priority=2)
 
 
+def asked_again(state: ResearchState, name: str | None) -> str | None:
+    """Return the id of the sub-query that a gap only states as not answered; None for any other gap."""
+    gap = next((one for one in state.evidence.gaps if one.id == name), None)
+    origin = gap.origin.removeprefix("sub_query:") if gap else ""
+    query = next((one for one in state.work.plan.nodes if one.id == origin), None)
+    if query is None or gap_id(silent_gap(query).description) != name:
+        return None
+    return query.id
+
+
 def unsearched_gap(text: str) -> StatedGap:
     """Return the gap for a search that came with a task, and for which its agent had no room left."""
     description = Message("gap_skipped", query=shorten(text, 250), why=Message("agent_out_of_room"))

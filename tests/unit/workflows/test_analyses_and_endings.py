@@ -75,6 +75,24 @@ def test_each_page_is_read_once_for_all_sub_queries() -> None:
     assert read_by(made, [first]) == [{"corpus:m/b": False}]
 
 
+def test_a_page_that_says_nothing_on_a_question_is_not_read_for_it_again() -> None:
+    """Neither when the analysis is repeated nor for the search that asks the same once more; for others it is."""
+    asked, other = states.sub_query("a question"), states.sub_query("another question")
+    same = states.gap(gaps.silent_gap(asked).description, origin=f"sub_query:{asked.id}")
+    narrower = states.gap("a value that it leaves open", origin=f"sub_query:{asked.id}")
+    again, further = (
+        states.sub_query(f"search for {gap.id}", origin=f"gap:{gap.id}", iteration=2) for gap in (same, narrower)
+    )
+    queries = [asked, other, again, further]
+    text = DocumentRef(hash="sha256:" + "1" * 64, size=8_000)
+    page = states.source("corpus:m/a", text=text, sub_query_ids=[query.id for query in queries])
+    run = Answering(states.state(plan=states.plan(*queries), sources=states.sources(page)), Inbox(), InProcessHost({}))
+    run.state.evidence.gaps = [same, narrower]
+    reading = plan_readings(run, [asked, other], [])[0]
+    merge_readings(run, [], [(reading, AnalyzerResult(nothing_on=[1], read_whole=[page.id]))], [])
+    assert [len(read_by(run.state, [query])) for query in queries] == [0, 1, 0, 1]
+
+
 def test_another_reading_is_given_what_was_found_in_its_pages() -> None:
     """Statements of a model alone, and none of the sub-queries that are analyzed, which a repetition replaces."""
     first = states.sub_query("the first question")
@@ -659,4 +677,4 @@ async def test_a_gap_that_only_the_refiner_states_is_searched_for_first(
 def test_a_short_page_may_be_a_list_of_findings(characters: int, most: int) -> None:
     """A list has a fact in each line, so that the room of an answer does not follow the length alone."""
     text = DocumentRef(hash="sha256:" + "1" * 64, size=characters)
-    assert findings_of_page(Source(id="src-1", url="https://a.test/", text=text)) == most
+    assert findings_of_page(states.source("corpus:m/a", text=text)) == most

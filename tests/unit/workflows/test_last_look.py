@@ -14,6 +14,7 @@ from tests.every_strategy.joined import undisturbed
 from tests.fakes import model_work, states
 from tests.fakes.host import InProcessHost
 from workflows.phases.last_look import look_at_gaps
+from workflows.rules.gaps import silent_gap
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -55,6 +56,17 @@ def looking(*answers: Any, engine: EngineKind = EngineKind.MODEL, **changes: Any
     run.asked = []
     run.answers = list(answers)
     return run
+
+
+async def test_pages_that_say_nothing_on_a_question_are_not_looked_at_for_it() -> None:
+    """Each of them was read whole for the sub-query that the gap only calls unanswered."""
+    run = looking()
+    (query,) = run.state.work.plan.nodes
+    run.state.evidence.gaps = [states.gap(silent_gap(query).description, origin=f"sub_query:{query.id}")]
+    for page in list(run.state.evidence.sources.values()):
+        run.state.evidence.sources[page.id] = page.with_fields(nothing_on=[query.id])
+    assert not await look_at_gaps(run)
+    assert run.asked == []
 
 
 def answering(run: Looking, statement: str, *passages: str) -> AnalyzerResult:

@@ -25,7 +25,7 @@ OTHER_ID = "src-0000000002"
 VISIT = "Vacuum must visit every table at least once."
 
 
-ANSWERED = ("findings", "gaps", "quality_updates", "sections_wanted")
+ANSWERED = ("findings", "gaps", "quality_updates", "sections_wanted", "nothing_on")
 
 
 def analysed(
@@ -191,6 +191,19 @@ def test_a_reader_that_was_shown_less_says_what_it_saw() -> None:
     assert whole.seen == []
     assert 0 < sum(one.end - one.start for one in less.seen if one.source_id == SOURCE) < 0.9 * len(text)
     assert analysed(text=text, levels={SOURCE: Level.COMPRESSED})[0].seen == []
+
+
+def test_silence_counts_for_pages_that_were_shown_whole() -> None:
+    """A reader names sub-queries on which the pages say nothing: not one that a finding answers, and none of rules."""
+    queries = [PlanNode(id=f"sq-{number}", text=f"question {number} on vacuum") for number in (1, 2)]
+    found = claim(VISIT, answers=[1])
+    result, _ = analysed(findings=[found], nothing_on=[1, 2, 9], sub_queries=queries)
+    assert (result.nothing_on, result.read_whole) == ([2], [SOURCE])
+    long = TEXT + f"\n\n## Workers\n\n{OTHER} " * 40
+    part, _ = analysed(nothing_on=[2], sub_queries=queries, text=long, levels={SOURCE: Level.COMPRESSED})
+    assert (part.nothing_on, part.read_whole) == ([], [])
+    by_rules, _ = analysed(EngineKind.EXTRACTIVE, nothing_on=[2], sub_queries=queries)
+    assert (by_rules.nothing_on, by_rules.read_whole) == ([], [])
 
 
 def test_invented_quotes_are_dropped_and_counted() -> None:
