@@ -19,8 +19,13 @@ TITLE_CHARACTERS: Final = 100
 NAME_CHARACTERS: Final = 200
 """Of the terms that name a part without a heading: those of a manual's page of settings have six to ten."""
 MAX_TERM_LINES: Final = 6  # of one term, in several forms
-TERM: Final = re.compile(r"`[^`\n]{1,120}`[^\n.`]{0,40}(?:`[^`\n]{1,120}`[^\n.`]{0,40}){0,3}\n(?=\S)")
-"""The first line of a definition: names in code, perhaps with a type, and text right below."""
+TERM: Final = re.compile(
+    r"(?:`[^`\n]{1,120}`[^\n.`]{0,40}(?:`[^`\n]{1,120}`[^\n.`]{0,40}){0,3}|--?[A-Za-z0-9][^\n]{0,100}(?<![.:!?]))\n(?=\S)"
+)
+"""The first line of a definition: names in code, perhaps with a type, or an option, and text right below."""
+MIN_DEFINITIONS: Final = 5
+DEFINED_SHARE: Final = 0.5
+"""A section with at least so many terms, the first of them before this share of it, is a list of definitions."""
 FENCES: Final = ("```", "~~~")
 SENTENCE_ENDS: Final = tuple(".!:,?。！：，？")
 HEADING_OR_FENCE: Final = re.compile(
@@ -109,12 +114,17 @@ def _merged(text: str, sections: Sequence[Section]) -> Iterator[Section]:
 def _parts(text: str, section: Section) -> Iterator[Section]:
     """Yield a section; one without a heading, or far longer than a section should be, in parts with names.
 
-    A part ends before a term rather than within the text below one.
+    So is a list of definitions, of which a question asks for one or two. A part ends before a term rather than within
+    the text below one.
     """
-    if section.end - section.start <= (MAX_SECTION_CHARACTERS if not section.path else 5 * MAX_SECTION_CHARACTERS):
+    if section.end - section.start <= MAX_SECTION_CHARACTERS:
         yield section
         return
     terms = [offset for offset, _ in _terms(text, section.start, section.end)]
+    is_long = not section.path or section.end - section.start > 5 * MAX_SECTION_CHARACTERS
+    if not is_long and not _is_list_of_definitions(section, terms):
+        yield section
+        return
     start = end = section.start
     for unit in units_of(text, section):
         if unit.end - start > MAX_SECTION_CHARACTERS and end > start:
@@ -126,6 +136,12 @@ def _parts(text: str, section: Section) -> Iterator[Section]:
         end = unit.end
     if end > start:
         yield _part(text, section, start, end)
+
+
+def _is_list_of_definitions(section: Section, terms: Sequence[int]) -> bool:
+    """Return whether a section, with terms at these offsets, defines one after the other."""
+    defined = section.start + (1 - DEFINED_SHARE) * (section.end - section.start)
+    return len(terms) >= MIN_DEFINITIONS and terms[0] <= defined
 
 
 def _part(text: str, section: Section, start: int, end: int) -> Section:

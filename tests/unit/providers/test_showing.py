@@ -123,6 +123,18 @@ def test_parts_of_a_page_without_headings_are_named_by_their_terms() -> None:
     assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
 
 
+def test_a_list_of_options_is_cut_between_its_options() -> None:
+    """Of ten thousand characters under one heading a question asks for one option; running text there is one part."""
+    options = "\n\n".join(f"-{name}\n--long-{name} <value>\n{TALK}\n\nSee also {name}." for name in "abcdefgh")
+    text = f"# Command\n\n## Options\n\n{options}\n\n## Notes\n\n" + "\n\n".join([TALK * 2] * 9)
+    parts = sections_of(text)
+    assert [part.path[1] for part in parts] == ["Options"] * (len(parts) - 1) + ["Notes"]
+    assert len(parts) > 3
+    assert all(part.end - part.start <= 4_000 for part in parts[:-1])
+    assert all(text[part.start : part.end].strip().startswith(("-", "# Command")) for part in parts[:-1])
+    assert "-e" in "; ".join(part.title for part in parts)
+
+
 def test_a_part_without_terms_is_named_by_its_first_words() -> None:
     """Running text has none; its lines end with a full stop or go on."""
     parts = sections_of("\n\n".join(f"Story {number}. {TALK}" for number in range(12)))
