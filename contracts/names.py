@@ -52,6 +52,8 @@ TENANT_MEMO: Final = "tenant"
 OUTCOME_MEMO: Final = "outcome"
 QUEUED_MEMO: Final = "queued"
 """Set on the continuation of a run that moved to another version while it was queued: its work has not begun."""
+STATUS_MEMO: Final = "status"
+"""Status of a run that continues in a new history: it is shown until a worker has loaded its state there."""
 MEMO_CHARACTERS: Final = 400
 
 # Messages to a run.

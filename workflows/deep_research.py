@@ -107,6 +107,7 @@ class DeepResearchWorkflow(PersonMessages):
         parsed = _parse(request)
         self._question = parsed.query
         self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
+        self._state.work.status = _status_before()
         if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
             workflow.upsert_memo(run_memo(parsed))
         prepared = await self._prepare(parsed)
@@ -306,11 +307,11 @@ class DeepResearchWorkflow(PersonMessages):
             # Messages since the save would be lost with this history; the next boundary tries again.
             return
         request = parsed.with_fields(continue_from=workflow.info().workflow_id)
-        memo = dict(workflow.memo())
-        was_queued = memo.pop(names.QUEUED_MEMO, False)
+        memo = {**workflow.memo(), names.STATUS_MEMO: self._state.work.status.value}
+        memo.pop(names.QUEUED_MEMO, None)
         workflow.continue_as_new(
             request.model_dump(mode="json", exclude_none=True, exclude_defaults=True),
-            memo=memo if was_queued else None,
+            memo=memo,
             # Else the next execution would stay pinned to the version of this one.
             initial_versioning_behavior=ContinueAsNewVersioningBehavior.AUTO_UPGRADE if moves else None,
         )
@@ -452,6 +453,11 @@ def _note_unavailable(run: ResearchRun, providers: Mapping[str, str]) -> None:
 def _goes_on() -> bool:
     """Return true after a continue-as-new of a run whose work has begun."""
     return workflow.info().continued_run_id is not None and not workflow.memo_value(names.QUEUED_MEMO, default=False)
+
+
+def _status_before() -> RunStatus:
+    """Return the status in which the history before ended; that of a new run if there was none."""
+    return RunStatus(workflow.memo_value(names.STATUS_MEMO, default=RunStatus.CREATED.value))
 
 
 def _parse(request: RawValue) -> ResearchRequest:

@@ -1,5 +1,6 @@
 """Histories, as the server counts them: they stay small, and one that grows too long starts anew without a trace."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,12 +13,13 @@ from temporalio.testing import WorkflowEnvironment
 from benchmarks.histories import measure_run
 from benchmarks.many_sources import LARGE_RUNS
 from contracts import names
-from contracts.vocabulary import Outcome
+from contracts.outcome import ResearchResult, ResearchStatus
+from contracts.vocabulary import Outcome, RunStatus
 from tests.fakes import many_pages
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.world import model_world
+from tests.fakes.world import World, model_world
 from tests.integration.conftest import FAST, running_workers
-from tests.integration.runs import QUESTION, start
+from tests.integration.runs import QUESTION, start, until
 from workers.dev_server import find_binary
 from workers.temporal import DATA_CONVERTER
 
@@ -90,6 +92,34 @@ async def test_messages_during_a_new_history_are_answered(tmp_path: Path, monkey
             session = await client.get_workflow_handle(handle.id).query(names.SESSION)
     assert answers
     assert WORDS in [item["text"] for item in session["guidance"] if item["origin"] == "person"]
+
+
+async def test_a_new_history_shows_the_status_of_the_one_before_until_its_state_is_loaded(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that waits for approval and moves to another version never looks as if it had just been made."""
+    world = World(tmp_path)
+    load, may_load = world.sessions.load, asyncio.Event()
+
+    async def loaded(research_id: str, *, as_written: bool = False) -> str | None:
+        if not as_written:  # to be gone on with, not to be changed
+            await may_load.wait()
+        return await load(research_id, as_written=as_written)
+
+    async with running_workers(client, world), asyncio.timeout(60):
+        handle = await start(client, REQUEST | {"gates": {"approve": "plan"}})
+        await until(handle, lambda shown: shown.status is RunStatus.AWAITING_APPROVAL)
+        monkeypatch.setattr(world.sessions, "load", loaded)
+        first = (await handle.describe()).run_id
+        await handle.signal(names.UPGRADE)
+        while (moved := await client.get_workflow_handle(handle.id).describe()).run_id == first:
+            await asyncio.sleep(0.02)
+        handle = client.get_workflow_handle(handle.id, run_id=moved.run_id, result_type=ResearchResult)
+        shown = await handle.query(names.STATUS, result_type=ResearchStatus)
+        may_load.set()
+        await until(handle, lambda shown: shown.waiting is not None)
+        await handle.cancel()
+    assert (shown.status, shown.waiting) == (RunStatus.AWAITING_APPROVAL, None)
 
 
 async def test_a_history_stays_small(client: Client, tmp_path: Path) -> None:
