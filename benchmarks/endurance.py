@@ -91,6 +91,7 @@ PASSING_SECONDS: Final = 840.0
 """By then every fault has passed: those that would last longer are cut."""
 ENDING_SECONDS: Final = 360.0
 """Seconds after the last fault by which every run must have ended."""
+LOOK_SECONDS: Final = 1.0
 APPROVAL_SECONDS: Final = (2.0, 60.0)
 LIMITS: Final = {"deadline_seconds": 3_600, "max_iterations": 1}
 DEPTHS: Final = ("light", "light", "medium")
@@ -291,6 +292,8 @@ async def approve(handle: ResearchHandle, pause: float) -> str:
     """Approve the plan of a run once it has waited; return `whole`, or what was wrong."""
     await _until_status(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
     await asyncio.sleep(pause)
+    # A run that is asked to move to another version does so while it waits, and has just been created for a moment.
+    await _until_status(handle, lambda status: status.status is not RunStatus.CREATED)
     shown = await patiently(handle.status)
     if shown.status is not RunStatus.AWAITING_APPROVAL:
         return f"{shown.status.value} without an approval"
@@ -303,7 +306,7 @@ async def approve(handle: ResearchHandle, pause: float) -> str:
 
 async def _until_status(handle: ResearchHandle, holds: Callable[[ResearchStatus], bool]) -> None:
     while not holds(await patiently(handle.status)):  # noqa: ASYNC110  another process decides
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 async def refresh(deployment: Deployment, client: Client, name: str, number: int) -> str:

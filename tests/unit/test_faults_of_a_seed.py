@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -11,6 +12,7 @@ from benchmarks.endurance import (
     OpenRun,
     Piece,
     Run,
+    approve,
     made_again,
     plan_of,
     problems_of,
@@ -31,8 +33,11 @@ from benchmarks.faults import (
     paid_again,
 )
 from benchmarks.web_deployment import WebDeployment
+from contracts.vocabulary import RunStatus
+from tests.fakes import states
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.web_world import WebWorld
+from workflows.status import build_status
 
 
 def test_a_seed_draws_every_kind_and_strategy_and_the_same_again() -> None:
@@ -116,6 +121,22 @@ def test_a_run_that_went_on_is_unfinished_and_no_other() -> None:
     assert OpenRun("", 10).outcome_after(10) == "stuck"
     assert OpenRun("", 10, works_elsewhere=True).outcome_after(10) == "unfinished"
     assert OpenRun("NOT_FOUND", is_lost=True).outcome_after(10) == "lost"
+
+
+async def test_a_run_that_moves_while_it_waits_is_approved_after_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has just been created again for a moment; one that went on without an approval is told."""
+    monkeypatch.setattr("benchmarks.endurance.LOOK_SECONDS", 0.0)
+    waiting, created, working = RunStatus.AWAITING_APPROVAL, RunStatus.CREATED, RunStatus.RUNNING
+    for later, approval in (
+        ([waiting], "whole"),
+        ([created, waiting], "whole"),
+        ([working], "running without an approval"),
+    ):
+        shown = [working, waiting, *later, later[-1]]
+        handle = AsyncMock()
+        handle.status.side_effect = [build_status(states.state(status=status), 0.0) for status in shown]
+        assert await approve(handle, 0.0) == approval
+        assert handle.approve_plan.await_count == (approval == "whole")
 
 
 def test_only_what_must_not_be_is_a_problem(tmp_path: Path) -> None:
