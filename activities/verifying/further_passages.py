@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat, zip_longest
 from typing import Final
 
+from activities.reporting.claims import CELL_BREAK
 from activities.reporting.passages import term_above
 from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at
 from activities.verifying.material import Material, show_passages
@@ -21,14 +22,18 @@ from providers.verification.rules import Statement, code_names, exact_tokens
 
 MAX_ELSEWHERE: Final = 3
 """Passages of other statements of the report that are shown with a claim."""
+MAX_NAMED: Final = 6
+"""Passages of rows and list items whose names a claim has, before those."""
+MAX_LABEL: Final = 60
+"""Characters before the colon of a list item that name what it is about."""
 LEAST_REPEATED: Final = 0.35
 """From which such a passage is shown: the sum of three shares, rare words weighing more. The share of the other
 statement's words that the claim has; of the claim's words that its own passages lack and the other statement has; and
 of those that the other passage has.
 
-Of the citations that four drafts have at several places 157, each left out in turn at one of them, had a word that the
-remaining ones of the statement lack; 132 came back. A third of the statements get a passage or two: about 3,000 tokens
-of a draft.
+Of the citations that four drafts have at several places 138, each left out in turn at one of them, had a word that the
+remaining ones of the sentence lack; 117 came back. A third of the sentences get a passage or two: about 2,000 tokens of
+a draft.
 """
 MAX_OTHERS: Final = 3
 """Further passages of the run that are tried for a doubtful claim."""
@@ -70,21 +75,28 @@ statement's own citations, which are always shown.
 def cited_elsewhere(claim: checking.ExtractedClaim, material: Material) -> list[str]:
     """Return the passages that the draft cites where it says the same as a claim, and that add words to the claim's.
 
-    A summary or a conclusion says again in one sentence what sections say in many, each with its citation.
+    A summary or a conclusion says again in one sentence what sections say in many, each with its citation. First come
+    the passages of table rows and list items that it names and its own passages do not.
     """
     wanted = material.words_of(claim.words)
     own = frozenset[str]().union(*(material.shown_words.get(key, ()) for key in claim.evidence_ids))
     missing = set(wanted - own)
     whole = material.weight_of(wanted) or 1.0
     repeated: dict[str, float] = {}
+    named: list[str] = []
     for stated, other in material.citing:
         share = material.weight_of(stated & wanted) / (material.weight_of(stated) or 1.0)
         share += material.weight_of(stated & missing) / whole
-        for key in other.evidence_ids:
-            if key in material.evidence and key not in claim.evidence_ids:
-                repeated[key] = max(repeated.get(key, 0.0), share)
-    chosen: list[str] = []
-    while len(chosen) < MAX_ELSEWHERE:
+        name = material.words_of(_name_of(other))
+        further = [key for key in other.evidence_ids if key in material.evidence and key not in claim.evidence_ids]
+        if name <= wanted and name & missing:
+            named += further
+        for key in further:
+            repeated[key] = max(repeated.get(key, 0.0), share)
+    chosen = list(dict.fromkeys(named))[:MAX_NAMED]
+    missing -= frozenset[str]().union(*(material.shown_words[key] for key in chosen))
+    most = len(chosen) + MAX_ELSEWHERE
+    while len(chosen) < most:
         gains = {key: material.weight_of(missing & material.shown_words[key]) / whole for key in repeated}
         fitting = (key for key, gain in gains.items() if gain and gain + repeated[key] >= LEAST_REPEATED)
         best = max(fitting, key=lambda key: (gains[key] + repeated[key], key), default=None)
@@ -92,14 +104,26 @@ def cited_elsewhere(claim: checking.ExtractedClaim, material: Material) -> list[
             break
         chosen.append(best)
         missing -= material.shown_words[best]
-        del repeated[best]
     return chosen
 
 
+def _name_of(claim: checking.ExtractedClaim) -> str:
+    """Return what names the subject of a claim: the first cell of its row, or the label of its list item."""
+    if claim.cell:
+        return claim.words.partition(CELL_BREAK)[0]
+    label, colon, _ = claim.text.partition(": ")
+    return label if colon and len(label) <= MAX_LABEL else ""
+
+
 def with_elsewhere(claims: Sequence[checking.ExtractedClaim], material: Material) -> list[checking.ExtractedClaim]:
-    """Return claims, each that a checker is asked about with what the draft of the material cites elsewhere for it."""
+    """Return claims, each that a checker is asked about with what the draft of the material cites elsewhere for it.
+
+    A cell says one thing, which its row cites; a listing is the page's own.
+    """
     return [
-        claim.with_fields(others=cited_elsewhere(claim, material)) if claim.asked and not claim.row else claim
+        claim.with_fields(others=cited_elsewhere(claim, material))
+        if claim.asked and not (claim.row or claim.cell)
+        else claim
         for claim in claims
     ]
 

@@ -40,6 +40,9 @@ NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a share
 
 CODE_NAME: Final = re.compile(r"(?<![\w-])(?:--?[A-Za-z][\w-]*|[A-Za-z]\w+(?:(?:\.|::?)[A-Za-z]\w+)+|[A-Za-z]\w*_\w+)")
 """A name in code: an option, or words joined by underscores, dots or colons. The only pattern that tells one."""
+SIGNS: Final = r"<>@#&!?|~$^:=*+/%-"
+OPERATOR: Final = re.compile(rf"(?<![\w{SIGNS}])(?=[=*+/%-]*[<>@#&!?|~$^:])[{SIGNS}]{{2,4}}(?![\w{SIGNS}])")
+"""Two to four signs by themselves, such as `->>` and `@?`; those that lines are drawn with are none alone."""
 PLAIN_NUMBER: Final = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?!\w)")
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
@@ -54,8 +57,10 @@ POSSESSIVE: Final = re.compile(r"['’][sS]\Z")
 IDENTIFIER_MARK: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 """Marks of an identifier: a digit, a symbol or a capital inside a word."""
 
-MARKER: Final = re.compile(r"\d{1,3}[.)]\s")
+MARKER: Final = re.compile(r"\d{1,3}[.)](?:\s|\Z)")
 """The marker of a list item at the start of a claim."""
+ENUMERATOR: Final = re.compile(r"(?<![^\s(])(\d{1,2})[.)](?=\s)")
+"""A number with the sign of a list behind it, inside a sentence."""
 OTHER_NUMBERS: Final = re.compile(r"(?:\d{1,3}(?:\s?[,–—-]\s?|\s[^\W\d_]{1,4}\s))+\Z")
 """Numbers of list items before another one: "1, 2 and ", "1–"."""
 NAME_START: Final = re.compile(r"(?<!\w)\w+\Z")
@@ -186,8 +191,8 @@ def code_names(text: str) -> list[str]:
 
 
 def exact_tokens(text: str) -> frozenset[str]:
-    """Return what has one form alone in a text: its names in code, in lower case, and its numbers as written."""
-    return frozenset((*map(str.casefold, code_names(text)), *PLAIN_NUMBER.findall(text)))
+    """Return what has one form alone in a text: names in code, in lower case, operators, and numbers as written."""
+    return frozenset((*map(str.casefold, code_names(text)), *OPERATOR.findall(text), *PLAIN_NUMBER.findall(text)))
 
 
 def find_code_names(claim: str, texts: Iterable[str]) -> list[ClaimJudgement]:
@@ -462,9 +467,11 @@ def _is_figure(text: str, quantity: Quantity) -> bool:
 
 
 def _is_enumerator(text: str, quantity: Quantity) -> bool:
-    """Return whether a number in brackets numbers the parts of its own sentence: "(1) … (2) …"."""
-    inside = f"({quantity.raw})"
-    return text[quantity.start - 1 : quantity.end + 1] == inside and "(1)" in text and "(2)" in text
+    """Return whether a number numbers the parts of its own sentence: "(1) … (2) …", "1. … 2. …"."""
+    numbered = list(ENUMERATOR.finditer(text))
+    values = [int(match[1]) for match in numbered]
+    is_counting = len(values) > 1 and values == list(range(1, len(values) + 1))
+    return is_counting and any(match.start(1) == quantity.start for match in numbered)
 
 
 def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool:

@@ -102,6 +102,24 @@ def test_a_listing_gets_no_passage_of_another_place() -> None:
     assert (listing.others, cited_elsewhere(listing, material)) == ([], ["ev-2"])
 
 
+TABLE = "| Matter | Day | Night |\n|---|---|---|\n| `->>` | off [ev-2] | on [ev-1] |\n| Bicycles | free [ev-3] | free [ev-3] |\n"
+
+
+def test_the_rows_that_a_sentence_names_are_shown_with_what_they_cite() -> None:
+    """It sums them up by their first cells, such as an operator; a row that it does not name in full is not shown."""
+    draft = f"# Island\n\n## Summary\n\nDay and night differ in the result of `->>` [ev-3].\n\n## Table\n\n{TABLE}"
+    _, (claim, *cells), _ = drafted(draft)
+    assert claim.others == ["ev-2", "ev-1"]
+    assert all(cell.others == [] for cell in cells)
+
+
+def test_an_item_is_named_by_its_label() -> None:
+    """The words before its colon say what it is about, however its passage puts that."""
+    items = "- **Crossing fee:** two coins, at the pier [ev-2]\n- **Winter fee:** one coin, at the pier [ev-3]\n"
+    _, (claim, *_), _ = drafted(f"# Island\n\n## Summary\n\nThere is a crossing fee [ev-1].\n\n## Fees\n\n{items}")
+    assert claim.others == ["ev-2"]
+
+
 def test_of_passages_that_say_the_same_one_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one adds no word that the first does not have."""
     monkeypatch.setitem(PAGES, "src-4", PAGES["src-2"])

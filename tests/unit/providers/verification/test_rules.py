@@ -6,7 +6,14 @@ import pytest
 
 from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare, find_quantities
-from providers.verification.rules import UNDECIDED_REASON, check, find_code_names, find_differences
+from providers.verification.rules import (
+    UNDECIDED_REASON,
+    check,
+    code_names,
+    exact_tokens,
+    find_code_names,
+    find_differences,
+)
 from tests.architecture.repository import ROOT
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
@@ -325,3 +332,38 @@ def test_a_number_that_states_nothing_by_itself_is_no_figure(claim: str, passage
 def test_a_number_that_a_statement_asserts_is_a_figure(claim: str, words: str) -> None:
     """Another count than that of its list, a bound, a factor, a default; the passages have no number."""
     assert words in [found.words for found in find_differences(claim, ["It has forms and starts from the base."])]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Set work_mem, gc.pruneExpire and std::vector.", ["work_mem", "gc.pruneExpire", "std::vector"]),
+        ("Use --force-with-lease=<name> or -m 1.", ["--force-with-lease", "-m"]),
+        ("A read-only page, and/or a well-known one, e.g. at 10:30.", []),
+    ],
+)
+def test_names_in_code_are_told_by_their_signs(text: str, names: list[str]) -> None:
+    """Words joined by hyphens or slashes are mostly ordinary ones."""
+    assert code_names(text) == names
+
+
+def test_exact_tokens_are_names_operators_and_numbers() -> None:
+    """Lines of a table and marks of punctuation are none."""
+    found = exact_tokens("`->>` differs from @?, with Work_Mem at 1,024 or 3.5 -- see | --- | (twice)")
+    assert found == {"->>", "@?", "work_mem", "1,024", "3.5"}
+
+
+@pytest.mark.parametrize(
+    ("claim", "asked"),
+    [
+        ("1. Stop the server. 2. Restore the files. 3. Start it.", []),
+        ("Two steps: 1. stop the server; 2. restore the files.", []),
+        ("The order is 1) stop the server, 2) restore the files.", []),
+        ("Restore the files of version 9.", ["9"]),
+        ("Restore the files after 7. stop the server before 9. start it.", ["7", "9"]),
+    ],
+)
+def test_numbers_that_count_the_parts_of_a_sentence_are_no_figures(claim: str, asked: list[str]) -> None:
+    """They run from one, each with the sign of a list behind it."""
+    passages = ["Stop the server, restore the files, then start it in this order of steps."]
+    assert [each.words for each in find_differences(claim, passages)] == asked
