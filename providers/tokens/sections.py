@@ -27,6 +27,10 @@ MIN_DEFINITIONS: Final = 5
 DEFINED_SHARE: Final = 0.5
 """A section with at least so many terms, the first of them before this share of it, is a list of definitions."""
 FENCES: Final = ("```", "~~~")
+SENTENCE_END: Final = re.compile(r"(?<=[^\W\d_])[.!?] +[(\w]")
+ITEM: Final = re.compile(r"^(?:[-*+]|\d{1,3}[.)]) +(?P<words>\S[^\n]*)", re.MULTILINE)
+ITEM_CHARACTERS: Final = 40
+"""Of the beginning of a list item in the name of a part, so that there is room for five."""
 SENTENCE_ENDS: Final = tuple(".!:,?。！：，？")
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|(?P<level>#{1,6})[ \t]++(?P<title>[^\n]*))", re.MULTILINE
@@ -151,11 +155,13 @@ def _part(text: str, section: Section, start: int, end: int) -> Section:
 
 
 def _name(text: str, start: int, end: int) -> str:
-    """Return the terms of a part, as many as its name has room for, or its first words."""
-    terms = list(dict.fromkeys(term for _, term in _terms(text, start, end)))
-    if not terms:
+    """Return the terms of a part, as many as its name has room for, else the beginnings of its items or its own."""
+    names = list(dict.fromkeys(term for _, term in _terms(text, start, end)))
+    if not names:
+        names = [_cut(match["words"], ITEM_CHARACTERS) for match in ITEM.finditer(text, start, end)]
+    if not names:
         return _first_words(text, start)
-    name = "; ".join(terms)
+    name = "; ".join(names)
     if len(name) <= NAME_CHARACTERS:
         return name
     return f"{name[:NAME_CHARACTERS].rpartition('; ')[0] or name[:NAME_CHARACTERS]}; …"
@@ -164,7 +170,7 @@ def _name(text: str, start: int, end: int) -> str:
 def _terms(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
     """Yield the offsets and first lines of paragraphs that stand alone above a text: settings, options, captions.
 
-    They have a few short lines without a full stop. Headings, lists, tables and listings are none of them.
+    They have a few short lines without the end of a sentence. Headings, lists, tables and listings are none of them.
     """
     fenced = False
     offset = start
@@ -172,7 +178,9 @@ def _terms(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
         lines = paragraph.strip("\n").split("\n")
         fences = sum(line.lstrip().startswith(FENCES) for line in lines)
         is_short = all(line.strip() and len(line) <= MAX_LABEL_LENGTH for line in lines)
-        is_plain = not any(line.rstrip().endswith(SENTENCE_ENDS) or LINE.match(line) for line in lines)
+        is_plain = not any(
+            line.rstrip().endswith(SENTENCE_ENDS) or SENTENCE_END.search(line) or LINE.match(line) for line in lines
+        )
         is_last = offset + len(paragraph) >= end
         if is_short and is_plain and not (fenced or fences or is_last) and len(lines) <= MAX_TERM_LINES:
             yield offset, " ".join(lines[0].split()).rstrip(";")
@@ -183,8 +191,16 @@ def _terms(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _first_words(text: str, start: int) -> str:
-    words = " ".join(text[start : start + 2 * TITLE_CHARACTERS].lstrip("#>*-| \n").split())
-    return f"… {words[: TITLE_CHARACTERS // 2].rsplit(' ', 1)[0]} …"
+    words = text[start : start + 2 * TITLE_CHARACTERS].lstrip("#>*-| \n")
+    return f"… {_cut(words, TITLE_CHARACTERS // 2)} …"
+
+
+def _cut(words: str, characters: int) -> str:
+    """Return the first words of a text on one line, as many as fit."""
+    line = " ".join(words.split())
+    if len(line) <= characters:
+        return line
+    return line[:characters].rsplit(" ", 1)[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """A last look at open gaps: one call reads what the pages of the run say about them, before a report states them."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
 from temporalio.exceptions import ActivityError
 
+from contracts.addresses import page_place
 from contracts.evidence import Finding, Gap, Source
 from contracts.gaps import SettledGap
 from contracts.notebooks import add_derived_fields
@@ -22,6 +24,8 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 LAST_LOOK: Final = "last-look"
+NAMED_PLACE: Final = re.compile(r"\[([^\s\[\]]+[./][^\s\[\]]+)\]|\(([^\s()]+/[^\s()]+)\)")
+"""A document in the words of an agent, which had no room left to open it: `[pg/release.html]`, as lists show it."""
 TOKENS_PER_GAP: Final = 2_000
 """Of sections to show for each gap: about three sections of a manual."""
 
@@ -59,7 +63,14 @@ async def look_at_gaps(run: ResearchRun) -> bool:
 
 
 def _may_be_answered(state: ResearchState, gap: Gap, pages: Sequence[Source]) -> bool:
-    """Return false for a gap that says what no page answers, where each page was read whole and says nothing on it."""
+    """Return false for a gap that no page read can answer.
+
+    It names the places of documents of which none was read, or says that nothing answers a sub-query on which each
+    page, read whole, says nothing.
+    """
+    named = {place for match in NAMED_PLACE.finditer(gap.description) for place in match.groups() if place}
+    if named and named.isdisjoint(page_place(page.url) for page in pages):
+        return False
     asked = gaps.asked_again(state, gap.id)
     return asked is None or not all(asked in page.nothing_on for page in pages)
 

@@ -135,6 +135,17 @@ def test_a_list_of_options_is_cut_between_its_options() -> None:
     assert "-e" in "; ".join(part.title for part in parts)
 
 
+def test_a_part_of_a_long_list_is_named_by_its_items() -> None:
+    """From the middle of a sentence no reader can choose; thanks that end with a bracket name nothing either."""
+    thanks = "The project thanks the finder for reporting this problem. (No. 7)"
+    items = "\n\n".join(
+        f"- Fix fault {number} of the harbour (A. Finder)\n\n{TALK}\n\n{thanks}" for number in range(24)
+    )
+    parts = sections_of(f"# Changes\n\n{items}")
+    assert parts[1].title.startswith("Fix fault 4 of the harbour (A. Finder); Fix fault 5 of the harbour")
+    assert not any("thanks" in part.title for part in parts)
+
+
 def test_a_part_without_terms_is_named_by_its_first_words() -> None:
     """Running text has none; its lines end with a full stop or go on."""
     parts = sections_of("\n\n".join(f"Story {number}. {TALK}" for number in range(12)))

@@ -58,6 +58,24 @@ def looking(*answers: Any, engine: EngineKind = EngineKind.MODEL, **changes: Any
     return run
 
 
+@pytest.mark.parametrize(
+    ("description", "is_looked_at"),
+    [
+        ("A fault of the first release [pg/release.html], not opened", False),
+        ("A fault of the first release (pg/release.html)", False),
+        ("A value to which the page [a] refers, or [pg/release.html]", False),
+        ("A value to which the pages [m/a.md] and [pg/release.html] refer", True),
+        ("A value (with or without a unit)", True),
+    ],
+)
+async def test_documents_that_were_not_opened_are_not_looked_for(description: str, is_looked_at: bool) -> None:
+    """An agent names what it saw in the line of a search; the room of the look is for gaps that a page may answer."""
+    page = states.source("corpus:m/m/a.md", text=TEXT)
+    run = looking(AnalyzerResult(account=BY_MODEL), gaps=[states.gap(description)], sources=states.sources(page))
+    await look_at_gaps(run)
+    assert bool(run.asked) is is_looked_at
+
+
 async def test_pages_that_say_nothing_on_a_question_are_not_looked_at_for_it() -> None:
     """Each of them was read whole for the sub-query that the gap only calls unanswered."""
     run = looking()
