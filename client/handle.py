@@ -100,7 +100,7 @@ class ResearchClient:
         """
         try:
             client = await Client.connect(address, namespace=namespace, data_converter=data_converter)
-        except (RuntimeError, RPCError) as error:
+        except (RuntimeError, ValueError, RPCError) as error:
             raise errors.ServerUnreachable(
                 f"no server answers at {address}: start one with `research serve`"
             ) from error

@@ -1,6 +1,8 @@
 """Parsing of requests: a valid request, or one line per problem."""
 
 import json
+from difflib import get_close_matches
+from functools import cache
 from itertools import islice
 from typing import Final
 
@@ -47,9 +49,21 @@ def error_lines(error: ValidationError) -> list[str]:
     """
     lines = []
     for problem in islice(error.errors(include_input=False, include_url=False), MAX_LINES):
-        path = ".".join(str(part)[:64] for part in problem["loc"]) or "request"
-        lines.append(f"{path}: {problem_message(problem)}")
+        parts = [str(part)[:64] for part in problem["loc"]]
+        path = ".".join(parts) or "request"
+        near = []
+        if problem["type"] == "extra_forbidden" and error.title == ResearchRequest.__name__:
+            near = get_close_matches(parts[-1], _request_keys(), 1)
+        hint = f": is {near[0]} meant?" if near else ""
+        lines.append(f"{path}: {problem_message(problem)}{hint}")
     return lines
+
+
+@cache
+def _request_keys() -> frozenset[str]:
+    """Return the keys of a request, at any depth."""
+    schema = ResearchRequest.model_json_schema()
+    return frozenset(key for table in (schema, *schema["$defs"].values()) for key in table.get("properties", ()))
 
 
 def _check_across_fields(request: ResearchRequest) -> list[str]:

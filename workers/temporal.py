@@ -202,7 +202,7 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None, setti
             runtime=runtime,
             interceptors=[TenantSigner(keys)] if keys else [],
         )
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:  # no answer, or no address
         line = str(error).split("\n", 1)[0]
         match = OS_MESSAGE.search(line)
         reason = match[1].lower() if match else line[:200]

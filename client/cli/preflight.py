@@ -96,19 +96,25 @@ def _read_request_file(path: Path) -> dict[str, Any]:
         data = sys.stdin.buffer.read(MAX_REQUEST_SIZE)
     else:
         data = read_start(path, MAX_REQUEST_SIZE, "the request file")
+    name = "the request on standard input" if piped else f"the request file {path}"
+    value = None
     try:
         value = json.loads(data)
+    except json.JSONDecodeError as error:
+        if len(data) < MAX_REQUEST_SIZE:  # a longer one is cut, and so ends where it should not
+            problem = f"{error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno}, column {error.colno}"
+            raise CommandError(f"{name} is not valid JSON: {problem}") from None
     except (ValueError, RecursionError):
-        value = None
+        pass
     if not isinstance(value, dict):
-        name = "the request on standard input" if piped else f"the request file {path}"
         raise CommandError(f'{name} must be one JSON object of at most {MAX_REQUEST_SIZE:,} bytes: {{"query": "…"}}')
     return value
 
 
 def build_request(values: Mapping[str, Any]) -> ResearchRequest:
     """Validate a request. Raises `CommandError` with a `path: message` line per problem, without the values."""
-    if not str(values.get("query") or "").strip():
+    # A misspelt `query` is named as such.
+    if not str(values.get("query") or "").strip() and values.keys() <= ResearchRequest.model_fields.keys():
         raise CommandError('the question is empty: research run "How does …?"')
     try:
         request = ResearchRequest.model_validate(dict(values))

@@ -63,7 +63,10 @@ def open_store(address: str | os.PathLike[str]) -> ObjectStore:
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise NotConfigured(f"the folder {path.name} cannot be used: {error.strerror}") from None
+        reason = (error.strerror or "unknown reason").lower()
+        raise NotConfigured(
+            f"the folder {path.name} cannot be used: {reason}; set RESEARCH_HOME to a folder that can be written"
+        ) from None
     return LocalStore(path, mkdir=True)
 
 

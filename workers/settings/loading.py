@@ -15,7 +15,7 @@ import stat
 import sys
 import tomllib
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -532,11 +532,16 @@ def _read_file(path: Path) -> RawSettings:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{visible(str(path))}: cannot be read: {type(error).__name__}") from None
+        reason = (
+            (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else "it is no UTF-8 text"
+        )
+        raise SettingsError(f"{visible(str(path))}: cannot be read: {reason}") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SettingsError(visible(f"{path}: {error}")) from None
     if unknown := sorted(values.keys() - FileSettings.model_fields.keys()):  # secrets too
-        raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
+        keys = sorted(FileSettings.model_fields)
+        lines = [f"{path}: {name}: unknown key{_hint(name, keys)}" for name in unknown]
+        raise SettingsError("\n".join(map(visible, lines)))
     raw: RawSettings = {}
     for setting, value in leaves:
         is_path = (
@@ -571,9 +576,13 @@ def _check_names(stored: Mapping[str, str], others: AbstractSet[str], path: Path
     unknown = [name for name in stored if name not in known and not ENDPOINT_KEYS.fullmatch(name)]
     unknown = [name for name in unknown if not name.startswith("TEMPORAL_")]
     if unknown:
-        near = get_close_matches(unknown[0], known, 1)
-        hint = f": is {near[0]} meant?" if near else ""
-        raise SettingsError(visible(f"{path}: {unknown[0]}: unknown variable{hint}"))
+        raise SettingsError(visible(f"{path}: {unknown[0]}: unknown variable{_hint(unknown[0], known)}"))
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    """Return the end of a line about an unknown name: the nearest known one, if any is near."""
+    near = get_close_matches(name[:64], sorted(known), 1)
+    return f": is {near[0]} meant?" if near else ""
 
 
 def _leaves(table: Mapping[str, Any], setting: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -666,8 +675,5 @@ def _message(item: Mapping[str, Any]) -> str:
     if item["type"] == "extra_forbidden":
         tables = FileSettings.model_json_schema()["$defs"].values()
         keys = {key for table in tables for key in table.get("properties", {})}
-        near = get_close_matches(str(item["loc"][-1]), keys, 1)
-        if not near:
-            return "unknown key"
-        return f"unknown key: is {near[0]} meant?"
+        return f"unknown key{_hint(str(item['loc'][-1]), keys)}"
     return problem_message(item)

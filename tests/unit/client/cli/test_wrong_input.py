@@ -24,6 +24,8 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "bad.zip").write_text("no archive")
     (place / "odd.json").write_bytes(b"\xff\xfe\x00")
     (place / "margin.toml").write_text("[tokens]\ntoken_safety_margin = 1\n")
+    (place / "misspelt.json").write_text('{"qury": "q"}')
+    (place / "broken.json").write_text('{"query": "q",\n')
     (place / "address.json").write_text('{"query": "q", "models": {"base_url": "http://192.0.2.1"}}')
     with (place / "huge.json").open("wb") as file:
         file.truncate(1_000_000_000)
@@ -40,7 +42,11 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "Why?", "--set", "search.providers=altavista"], 2, "altavista"),
         (["run", "Why?", "--corpus", "nowhere"], 2, "no folder and no corpus 'nowhere'"),
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
-        ([*RUN, "--set", "limits.max_iteration=1"], 2, "limits.max_iteration: unknown key"),
+        ([*RUN, "--set", "limits.max_iteration=1"], 2, "limits.max_iteration: unknown key: is max_iterations meant?"),
+        (["run", "--request", "misspelt.json"], 2, "qury: unknown key: is query meant?"),
+        (["run", "--request", "broken.json"], 2, "broken.json is not valid JSON: expecting"),
+        (["run", "--request", "broken.json"], 2, " at line 2, column 1"),
+        ([*RUN, "--config", "manual"], 2, "manual: cannot be read: is a directory"),
         ([*RUN, "--set", "metadata={"], 2, "write the value as JSON"),
         ([*RUN, "--set", f"metadata={'[' * 50_000}"], 2, "write the value as JSON"),
         (["run", "--request", "nothing.json"], 2, "no such file"),
@@ -102,6 +108,23 @@ def test_a_data_folder_that_cannot_be_written_is_named(folder: Path) -> None:
     done = research("serve", RESEARCH_HOME=str(folder / "manual" / "vacuum.md" / "home"))
     assert (done.exit_code, done.stdout) == (4, "")
     assert "cannot be written: not a directory; set RESEARCH_HOME" in done.stderr
+
+
+@pytest.mark.parametrize(("command", "code"), [(["list"], 0), ([*RUN], 4)])
+@pytest.mark.usefixtures("folder")
+def test_an_address_that_is_none_names_its_variable(command: list[str], code: int) -> None:
+    """A port that no server can have is a mistake of the person, not a defect of the program."""
+    done = research(*command, TEMPORAL_ADDRESS="server.example:99999")
+    assert (done.exit_code, done.stdout) == (code, ""), done.stderr
+    assert "no Temporal server answers at server.example:99999 (invalid target URL" in done.stderr
+    assert "check TEMPORAL_ADDRESS" in done.stderr
+
+
+def test_a_home_that_is_a_file_names_its_variable(folder: Path) -> None:
+    """Also where nothing is started: the store of documents has no folder, and the line says how to choose another."""
+    done = research("list", RESEARCH_HOME=str(folder / "manual" / "vacuum.md"))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "cannot be used: not a directory; set RESEARCH_HOME" in done.stderr
 
 
 def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
