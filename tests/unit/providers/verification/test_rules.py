@@ -342,7 +342,7 @@ def test_a_number_that_a_statement_asserts_is_a_figure(claim: str, words: str) -
         ("A read-only page, and/or a well-known one, e.g. at 10:30.", []),
     ],
 )
-def test_names_in_code_are_told_by_their_signs(text: str, names: list[str]) -> None:
+def test_signs_tell_names_in_code(text: str, names: list[str]) -> None:
     """Words joined by hyphens or slashes are mostly ordinary ones."""
     assert code_names(text) == names
 
@@ -360,6 +360,7 @@ def test_exact_tokens_are_names_operators_and_numbers() -> None:
         ("Two steps: 1. stop the server; 2. restore the files.", []),
         ("The order is 1) stop the server, 2) restore the files.", []),
         ("Restore the files of version 9.", ["9"]),
+        ("Stop the server (at level 1) and restore the files.", ["1"]),
         ("Restore the files after 7. stop the server before 9. start it.", ["7", "9"]),
     ],
 )
