@@ -83,7 +83,7 @@ def find_doubtful(
     related = {number: _quoted(claims[number], answers or {}) for number in chosen}
     for number in searched:
         near = related_to(claims[number], material, _beside(claims, number), verdicts[number].lacking)
-        related[number] += [key for key in near if key not in related[number]]
+        related[number] = list(dict.fromkeys([*related[number], *claims[number].others, *near]))
     found = {number: list[Evidence]() for number in chosen}
     # Only a model can tell whether a passage supports a statement.
     open_ones = searched if material.by_model else []

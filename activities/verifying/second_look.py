@@ -5,9 +5,8 @@ in one call, in which each section stands once; words that the checker quotes fr
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Final
 
 from activities.reporting.passages import listing_above, table_start, term_place
@@ -26,6 +25,9 @@ WHOLE_CHARACTERS: Final = 14_000
 CHARACTERS_BEFORE: Final = 2_500
 CHARACTERS_AFTER: Final = 1_500
 """Around a passage in a longer section, or if there is no room for all of it; to the ends of paragraphs."""
+FEW_BEFORE: Final = 600
+FEW_AFTER: Final = 400
+"""Around a passage that the statement does not cite."""
 AGAIN: Final = "again"
 
 
@@ -54,25 +56,29 @@ def second_fingerprint(claim_fingerprint: str) -> str:
 def ask_again(doubtful: Sequence[checking.AskedClaim], material: Material) -> checking.AskedEntry:
     """Return the statements of a second look with sections of their pages, each once; empty if no text is loaded.
 
-    First what surrounds the passages that they cite and, in turn with it, the further passages that may support them;
-    then the whole sections of the cited ones. A statement is judged by all that is shown of the pages that it cites.
+    First the further passages that have what it lacks; then what surrounds those that it cites, and their whole
+    sections. A statement is judged by all that is shown of the pages that it cites.
     """
     found = material.with_found(item for claim in doubtful for item in claim.found)
     cited = [_places([passage.evidence_id for passage in claim.passages], found) for claim in doubtful]
     others = [_places([passage.evidence_id for passage in claim.others], found) for claim in doubtful]
     texts = {key: found.text_of(key) for key in {place.source_id for row in (*cited, *others) for place in row}}
     room = min(LOOK_CHARACTERS, CLAIM_CHARACTERS * len(doubtful))
-    either = [
-        [place for pair in zip_longest(*rows) for place in pair if place] for rows in zip(cited, others, strict=True)
+    nearest = [
+        _telling(claim, [_beside(place, texts[place.source_id]) for place in row], found, texts)
+        for claim, row in zip(doubtful, others, strict=True)
     ]
     wanted = [
-        *(_around(place, texts[place.source_id]) for place in _in_turn(either)),
+        *_in_turn(nearest),
+        *(_around(place, texts[place.source_id]) for place in _in_turn(cited)),
         *(_section(place, texts[place.source_id]) for place in _in_turn(cited)),
     ]
     shown: list[Stretch] = []
     for stretch in wanted:
         shown = _with(shown, stretch, room)
-    sections = {stretch: _show(stretch, found) for stretch in sorted(shown)}
+    # The decisive ones come first: in the order in which something of them was wanted.
+    shown.sort(key=lambda stretch: next(rank for rank, one in enumerate(wanted) if stretch.holds(one)))
+    sections = {stretch: _show(stretch, found) for stretch in shown}
     items = []
     for claim, *rows in zip(doubtful, cited, others, strict=True):
         own = [place for row in rows for place in row]
@@ -100,6 +106,28 @@ def ask_again(doubtful: Sequence[checking.AskedClaim], material: Material) -> ch
     # A statement that several sections of the report make is asked about once.
     distinct = {item.fingerprint: item for item in items}
     return checking.AskedEntry(items=list(distinct.values()), sections=list(sections.values()))
+
+
+def _telling(
+    claim: checking.AskedClaim, stretches: Sequence[Stretch], material: Material, texts: Mapping[str, str]
+) -> list[Stretch]:
+    """Return the stretches that have what a statement lacks, by words, figures and names in code; the most first.
+
+    Each adds something that those before it do not have. Looked for is what a checker named as missing, else the whole
+    statement: of either, what the passages cited do not have, if anything.
+    """
+    stated = material.words_of(" ".join(claim.lacking) or claim.text)
+    own = material.words_of(" ".join(f"{passage.title} {passage.text}" for passage in claim.passages))
+    missing = set(stated - own or stated)
+    words = {one: material.words_of(texts[one.source_id][one.start : one.end]) for one in stretches}
+    chosen: list[Stretch] = []
+    while words:
+        best = max(words, key=lambda one: (material.weight_of(missing & words[one]), one))
+        if missing.isdisjoint(words[best]):
+            break
+        chosen.append(best)
+        missing -= words.pop(best)
+    return chosen
 
 
 def _remaining_remarks(
@@ -170,16 +198,21 @@ def _depth(text: str, offset: int) -> int:
     return len(line) - len(line.lstrip("#"))
 
 
-def _around(place: Stretch, text: str) -> Stretch:
+def _beside(place: Stretch, text: str) -> Stretch:
+    """Return what stands beside a place in its section: less than around one that a statement cites."""
+    return _around(place, text, FEW_BEFORE, FEW_AFTER)
+
+
+def _around(place: Stretch, text: str, before: int = CHARACTERS_BEFORE, after: int = CHARACTERS_AFTER) -> Stretch:
     """Return what surrounds a place in its section, from the beginning of a paragraph to the end of one.
 
     It begins no later than the term of its definition, the head of its table and the beginning of its listing.
     """
     first, last = _bounds(place, text)
-    start = max(first, text.rfind("\n\n", 0, max(0, place.start - CHARACTERS_BEFORE)) + 1)
+    start = max(first, text.rfind("\n\n", 0, max(0, place.start - before)) + 1)
     above = (term_place(text, place.start), table_start(text, place.start), listing_above(text, place.start))
     start = max(first, min([start, *(offset for offset in above if offset is not None)]))
-    paragraph = text.find("\n\n", min(len(text), place.end + CHARACTERS_AFTER))
+    paragraph = text.find("\n\n", min(len(text), place.end + after))
     end = min(last, paragraph if paragraph >= 0 else last)
     return _trimmed(place.source_id, text, start, max(end, place.end))
 

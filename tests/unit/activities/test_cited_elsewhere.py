@@ -7,6 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.roles.prompt_rendering import render_role
+from activities.verifying import corrections
 from activities.verifying.adoption import adopt_first
 from activities.verifying.corrections import cite_further, find_doubtful, to_plain_draft
 from activities.verifying.further_passages import MAX_ELSEWHERE, cited_elsewhere, with_elsewhere
@@ -186,6 +187,15 @@ def test_what_contradicts_a_statement_elsewhere_is_shown_to_its_corrector() -> N
     known = answered(claims, Verdict.CONTRADICTED, "ev-2")
     (item,) = find_doubtful(claims, conclude(claims, known), material, known).items
     assert item.others[0].evidence_id == "ev-2"
+
+
+def test_a_second_look_has_what_the_first_check_was_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows more of the pages of these passages."""
+    monkeypatch.setattr(corrections, "related_to", lambda *_: [])
+    _, claims, material = drafted(REPORT)
+    known = answered(claims, Verdict.PARTIAL, "ev-1")
+    (item,) = find_doubtful(claims, conclude(claims, known), material, known).items
+    assert "ev-2" in [each.evidence_id for each in item.others]
 
 
 async def test_the_end_of_a_first_check_has_the_citations_and_what_was_answered(tmp_path: Path) -> None:

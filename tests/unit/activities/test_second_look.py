@@ -10,13 +10,21 @@ from temporalio.testing import ActivityEnvironment
 from activities.reporting.drafts import parse_draft
 from activities.reporting.passages import show_passage
 from activities.reporting.tree import Block, write
+from activities.roles.grounding import evidence_at
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
 from activities.verifying.adoption import adopt_second
 from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
 from activities.verifying.further_passages import Unsupported, search_pages
-from activities.verifying.material import Answers, Material, conclude, extract_claims
-from activities.verifying.second_look import LOOK_CHARACTERS, WHOLE_CHARACTERS, ask_again, second_fingerprint
+from activities.verifying.material import Answers, Material, conclude, extract_claims, show_passages
+from activities.verifying.second_look import (
+    FEW_AFTER,
+    FEW_BEFORE,
+    LOOK_CHARACTERS,
+    WHOLE_CHARACTERS,
+    ask_again,
+    second_fingerprint,
+)
 from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
 from contracts.checking import (
@@ -178,11 +186,56 @@ def test_a_command_that_a_checker_missed_is_found_letter_by_letter() -> None:
 def test_all_that_is_shown_of_a_cited_page_counts_for_a_statement(monkeypatch: pytest.MonkeyPatch) -> None:
     """A section that was chosen for one statement may have what another one lacks."""
     monkeypatch.setitem(globals(), "PASSAGES", [*PASSAGES, evidence("ev-3", "src-1", "Ferries leave at noon.")])
-    shown = asked(f"{APPLY}\n## Ferries\n\nThe ferries leave at noon [ev-3].\n\n{LOAD}")
+    shown = asked(f"{APPLY}\n## Ferries\n\nAll ferries leave at noon and in time [ev-3].\n\n{LOAD}")
     of_page = {section.id for section in shown.sections if section.source_id == "src-1"}
     assert len(of_page) > 1
     cites_page = [item.passages[0].evidence_id != "ev-2" for item in shown.items]
     assert [of_page <= set(item.sections) for item in shown.items] == cites_page
+
+
+TARIFF = "# Tariff\n\n" + "Children travel for nothing. " * 12 + "\n\nA permit costs 45 euros, set by port_fee.\n"
+NOISE = "# Workers\n\n" + "\n\n".join(f"Workers of shift {number} have a limit. " * 8 for number in range(40))
+
+
+def asked_with(lacking: tuple[str, ...], *quotes: tuple[str, str]) -> AskedEntry:
+    """What a second look at a statement about workers shows, with these passages as further ones."""
+    doubtful, material = doubtful_of("The limit is divided among workers, and a permit costs 45 euros [ev-2].\n")
+    pages = {**SOURCES, "src-3": TARIFF, "src-4": NOISE}
+    known = [CheckedSource(id=name, title=name, text=DocumentRef(hash=digest(text))) for name, text in pages.items()]
+    material = replace(
+        material, entry=material.entry.with_fields(sources=known), texts={digest(text): text for text in pages.values()}
+    )
+    found = []
+    for source_id, quote in quotes:
+        start = pages[source_id].index(quote)
+        found.append(evidence_at(source_id, pages[source_id], start, start + len(quote)))
+    others = show_passages([item.id for item in found], material.with_found(found))
+    return ask_again([doubtful[0].with_fields(others=others, found=found, lacking=list(lacking))], material)
+
+
+SHIFT = ("src-4", "Workers of shift 20 have a limit.")
+PERMIT = ("src-3", "A permit costs 45 euros, set by port_fee.")
+
+
+@pytest.mark.parametrize("lacking", [(), ("and a permit costs 45 euros",)])
+def test_what_a_statement_lacks_comes_first_and_nothing_else_of_other_pages(lacking: tuple[str, ...]) -> None:
+    """A further passage without a word that its own passages lack is not shown, however much it has of the others."""
+    shown = asked_with(lacking, SHIFT, PERMIT)
+    assert [section.source_id for section in shown.sections] == ["src-3", "src-2"]
+    assert PERMIT[1] in shown.sections[0].text
+    assert shown.items[0].sections == [section.id for section in shown.sections]
+
+
+def test_where_no_word_is_missing_all_that_is_in_doubt_is_looked_for() -> None:
+    """The passages cited may have its words and not say it."""
+    assert [section.source_id for section in asked_with(("limit is",), SHIFT).sections] == ["src-4", "src-2"]
+
+
+def test_of_a_page_that_is_not_cited_less_is_shown() -> None:
+    """What surrounds a further passage is shorter than what surrounds a cited one."""
+    (section, _) = asked_with(("in shift 20",), SHIFT).sections
+    assert SHIFT[1] in section.text
+    assert len(section.text) < 2 * len(SHIFT[1]) * 8 + FEW_BEFORE + FEW_AFTER
 
 
 def place_of(source_id: str, quote: str) -> QuotePlace:
