@@ -134,9 +134,7 @@ def resolve(
     if lines := strategy_problems(request, request.strategy):
         raise RunRefused("\n".join(lines))
     requested = _named_settings(request)
-    bound = bind(request, configuration.ceilings)
-    if bound.problems:
-        raise RunRefused("\n".join(bound.problems))
+    bound = _bind(request, configuration)
     request = bound.request
     chosen = _choose_models(bound, configuration)
     engine = chosen.engine
@@ -148,9 +146,7 @@ def resolve(
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
     if lacks := _unmet_need(strategy, engine, chosen.candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
-    protected, problems = resolve_protected_sources(request, search)
-    if problems:
-        raise RunRefused("\n".join(problems))
+    protected = _protected_sources(request, search)
     pages = reads_pages(providers, protected, follows=request.follow_up_of is not None)
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
     verify = presets.effective_verify(request.verify, engine)
@@ -191,6 +187,22 @@ def resolve(
         advice=_advice(engine, providers, configuration) if web else [],
     )
     return with_estimate(resolved, configuration)
+
+
+def _bind(request: ResearchRequest, configuration: ResearchConfiguration) -> BoundRequest:
+    """Return a request within the operator's ceilings. Raises `RunRefused`."""
+    bound = bind(request, configuration.ceilings)
+    if bound.problems:
+        raise RunRefused("\n".join(bound.problems))
+    return bound
+
+
+def _protected_sources(request: ResearchRequest, search: EffectiveSearch) -> list[str]:
+    """Return the sources that a request names, as addresses. Raises `RunRefused`."""
+    protected, problems = resolve_protected_sources(request, search)
+    if problems:
+        raise RunRefused("\n".join(problems))
+    return protected
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------

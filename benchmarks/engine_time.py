@@ -4,7 +4,8 @@ One kind of run: seven role calls, three searches and
 twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback, in
 processes of their own, that answer at once: all the time that passes is ours. Server, worker and their children are
 whole processes with the settings that users have; their processor time is counted. That of the fakes and of this
-process is counted apart: it bounds how fast twenty runs at once can be on the same processors.
+process is counted apart: it bounds how fast twenty runs at once can be on the same processors. `--calls 2 5` has calls
+of the model that take so long while twenty runs are compared with one: those of real models take 5 to 60 s.
 """
 
 import argparse
@@ -38,6 +39,7 @@ READS: Final = 26
 CALLS: Final = ROLE_CALLS + SEARCHES + READS
 AT_ONCE: Final = 20
 CALL_SECONDS: Final = 0.5
+"""What a call takes with twenty runs at once, if nothing else is asked for."""
 WARM_RUNS: Final = 3
 FAKES: Final = "beside them fakes and client"
 WARM_AT_ONCE: Final = 6
@@ -131,9 +133,9 @@ class Crowd:
     memory_of_many: float
 
 
-async def crowded(folder: Path, rounds: int) -> Crowd:
-    """With calls that take a while."""
-    async with bench(folder, rounds * (AT_ONCE + 1), CALL_SECONDS) as made:
+async def crowded(folder: Path, rounds: int, call: float) -> Crowd:
+    """With calls that take so many seconds."""
+    async with bench(folder, rounds * (AT_ONCE + 1), call) as made:
         worker = made.made.workers[0].running.pid
         ones = []
         crowds = []
@@ -171,6 +173,9 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10, help="runs without latency, one after the other")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of one run and of twenty at once; 0: none")
+    parser.add_argument(
+        "--calls", type=float, nargs="+", default=[CALL_SECONDS], help="seconds that a call takes in these rounds"
+    )
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, {machine()}\n")
     stolen = stolen_seconds()
@@ -179,15 +184,15 @@ async def main() -> None:
         told = ", ".join(f"{part} {seconds:.2f}" for part, seconds in parts.items())
         print(f"engine time per call, no latency: {wall / CALLS * 1000:.1f} ms ({wall:.3f} s ÷ {CALLS} calls)")
         print(f"processor time of a run: {cpu:.2f} s ({told})", flush=True)
-        if given.rounds:
-            crowd = await crowded(Path(name) / "crowded", given.rounds)
+        for call in given.calls if given.rounds else ():
+            crowd = await crowded(Path(name) / f"crowded-{call}", given.rounds, call)
             ratio = f"{crowd.many / crowd.one:.2f} ({crowd.many:.1f} ÷ {crowd.one:.2f} s)"
-            print(f"{AT_ONCE} runs at once ÷ one, calls of {CALL_SECONDS} s: {ratio}")
+            print(f"{AT_ONCE} runs at once ÷ one, calls of {call} s: {ratio}")
             least = (crowd.product + crowd.fakes) / (os.cpu_count() or 1)
             used = f"product {crowd.product:.1f} s, fakes and client {crowd.fakes:.1f} s"
             print(f"processor time of the {AT_ONCE}: {used}; {least:.1f} s of processors that are never idle")
             memory = f"{crowd.memory_of_one:.0f} MB in the first run, {crowd.memory_of_many:.0f} MB with {AT_ONCE}"
-            print(f"memory of worker and children at most: {memory}")
+            print(f"memory of worker and children at most: {memory}", flush=True)
     print(f"\ntaken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")
 
 

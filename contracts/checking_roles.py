@@ -185,7 +185,10 @@ class CorrectorResult(RoleAnswer):
 
 
 class ReviewedClaim(Contract):
-    """A claim of a draft with what is known of its support."""
+    """A claim of a draft with what is known of its support, for a reviewer.
+
+    It names its passages, which a reviewer is shown once for all claims: an `AskedClaim` has its own, whole.
+    """
 
     text: str
     verdict: Verdict

@@ -266,14 +266,17 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         corrections=material.corrections,
         unresolved=written.unresolved,
         foreign_urls=written.foreign,
-        fidelity=run_fidelity(
-            state.accounts.fidelity,
-            material.shortened,
-            state.accounts.dropped_content_ids,
-            sum(not source.analyzed for source in state.evidence.readable_sources()),
-            state.accounts.content_archive_hashes,
-        ),
+        fidelity=_fidelity(state, material.shortened),
         answers=material.answers,
+    )
+
+
+def _fidelity(state: ResearchState, shortened: Sequence[ContentEntry]) -> ReportFidelity | None:
+    """Return how much of the texts models were shown; `shortened` are the records of calls that were shown less."""
+    accounts = state.accounts
+    unread = sum(not source.analyzed for source in state.evidence.readable_sources())
+    return run_fidelity(
+        accounts.fidelity, shortened, accounts.dropped_content_ids, unread, accounts.content_archive_hashes
     )
 
 

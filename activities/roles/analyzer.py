@@ -24,6 +24,7 @@ from contracts.roles import (
     AnalyzerResult,
     ProposedFinding,
     ProposedGap,
+    QualityUpdate,
     SourceExtract,
 )
 from contracts.texts import plural
@@ -78,12 +79,6 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         for number, proposed in enumerate(answer.findings, start=1)
         for opposed in proposed.contradicts
     ]
-    is_rated = work.engine is not EngineKind.MODEL or not request.one_collection
-    opinions = {}
-    if is_rated:
-        opinions = {item.source_id: item for item in answer.quality_updates}
-    if opinions.keys() - sources.keys():
-        work.warnings.append("a quality for an unknown source was ignored")
     wanted = _wanted_sections(work)
     counted = [finding.with_fields(sub_query_count=max(1, len(answered[name]))) for name, finding in findings.items()]
     return AnalyzerResult(
@@ -91,7 +86,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         evidence=list(evidence.values()),
         gaps=_gaps(work),
         settled_gaps=_settled_gaps(work, {number: name for number, name in numbered.items() if name in findings}),
-        quality_updates=[item for name, item in opinions.items() if name in sources],
+        quality_updates=_quality_updates(work),
         analyzed_source_ids=[
             source.id
             for source in request.sources
@@ -105,6 +100,17 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         seen=_seen_parts(work) if wanted and work.levels else [],
         dropped_quotes=dropped_quotes,
     )
+
+
+def _quality_updates(work: Work) -> list[QualityUpdate]:
+    """Return what is said of the quality of sources; nothing of a model's words on one collection, one publisher."""
+    if work.engine is EngineKind.MODEL and work.request.one_collection:
+        return []
+    known = {source.id for source in work.request.sources}
+    opinions = {item.source_id: item for item in work.answer.quality_updates}
+    if opinions.keys() - known:
+        work.warnings.append("a quality for an unknown source was ignored")
+    return [item for name, item in opinions.items() if name in known]
 
 
 def _gaps(work: Work) -> list[ProposedGap]:
