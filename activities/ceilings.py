@@ -77,7 +77,8 @@ def _bind_numbers(bound: BoundRequest, *, cuts: bool) -> None:
     ceiling = bound.ceiling
     lower = {}
     for name in NUMBERS:
-        asked, allowed = getattr(bound.request.limits, name), getattr(ceiling, name)
+        asked = getattr(bound.request.limits, name)
+        allowed = getattr(ceiling, name)
         if asked is None or allowed is None or asked <= allowed:
             continue
         if cuts:
@@ -106,7 +107,8 @@ def _bind_depth(bound: BoundRequest, *, cuts: bool) -> None:
 
 def _bind_names(bound: BoundRequest) -> None:
     """Bind strategy, engine and models, which have no smaller ones: others than the allowed ones are refused."""
-    ceiling, request = bound.ceiling, bound.request
+    ceiling = bound.ceiling
+    request = bound.request
     if ceiling.strategies is not None and request.strategy not in ceiling.strategies:
         remedy = f"choose {' or '.join(ceiling.strategies)}"
         bound.refuse("strategy", f"{request.strategy} is not allowed", "strategies", remedy)

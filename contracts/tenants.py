@@ -63,7 +63,8 @@ class TenantRules:
     def _proven(self, given: str, ids: Iterable[str]) -> str | None:
         try:
             said = json.loads(given[:MAX_PROOF_BYTES])
-            tenant, signature = str(said["tenant"]), str(said["signature"])
+            tenant = str(said["tenant"])
+            signature = str(said["signature"])
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
         keys = [key for key in (self.keys.get(tenant), self.keys.get(ANY_TENANT)) if key is not None]

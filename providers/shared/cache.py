@@ -134,7 +134,8 @@ class Cache:
         """
         first, _, value = text.partition("\n")
         if not first.isdecimal():
-            first, value = str(UNNUMBERED), text
+            first = str(UNNUMBERED)
+            value = text
         if first == str(self._schema.number):
             return value
         return json.dumps(self._schema.current(json.loads(value), int(first[:MAX_NUMBER_DIGITS])), ensure_ascii=False)

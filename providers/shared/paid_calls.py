@@ -42,7 +42,8 @@ class CallLock:
 
     def free(self) -> None:
         """Give up the lock; no effect if that was done before."""
-        descriptor, self._descriptor = self._descriptor, -1
+        descriptor = self._descriptor
+        self._descriptor = -1
         if descriptor >= 0 and self._path is not None:
             with suppress(OSError):
                 self._path.unlink()
