@@ -1,9 +1,10 @@
 """Record keeping: prepare a run, save its session, serve stored documents."""
 
+import asyncio
 import json
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -66,6 +67,8 @@ class RecordsActivities:
     notebooks: Notebooks
     queue: RunQueue
     budget: DayBudget | None = None
+    waits_for_models: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the first run that has a model: while it waits for answers, the process may load what comes later."""
 
     @activity.defn(name=activities.PREPARE_RESEARCH.name)
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
@@ -86,6 +89,8 @@ class RecordsActivities:
                 state = ResearchState(work=WorkState(status=RunStatus.RUNNING))
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
+            if prepared.resolved.engine is EngineKind.MODEL:
+                self.waits_for_models.set()
             return prepared.with_fields(has_turn=not turn.place, turn=turn if turn.place else None)
 
     async def _enter_queue(self, research_id: str, tenant: str, priority: int) -> messages.QueueTurn:

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import structlog
+from pydantic import TypeAdapter
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest
 from temporalio.client import Client
@@ -20,7 +21,7 @@ from activities.notifying import NotifyingActivities
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
-from activities.reporting.render import ReportingActivities
+from activities.reporting.render import LOAD, ReportingActivities
 from activities.reporting.updates import LiveReportActivities
 from activities.roles.prompt_files import TEMPLATES, prompt_of
 from activities.roles.run_role import RoleActivities
@@ -76,6 +77,7 @@ Activity = Callable[..., Any]
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests against them."""
 
+NOTHING: Final = TypeAdapter[None](None)
 PREPARED_AFTER_SECONDS: Final = 1.0
 """From the start of a worker until roles are prepared: a run that waits for a worker comes first."""
 PREPARING_PAUSE_SECONDS: Final = 0.01
@@ -229,6 +231,13 @@ def _prepare_role(role: RoleSpec[Any, Any]) -> None:
         schema_text(role.answer)
 
 
+async def prepare_rendering(children: SubprocessPool, waits_for_models: asyncio.Event) -> None:
+    """Have a child load what a report needs while the first run waits for its model, in place of the run's end."""
+    await waits_for_models.wait()
+    with suppress(ProviderError, OSError):  # rendering tries again, and says what is wrong
+        await children.call(LOAD, returns=NOTHING)
+
+
 async def _search(stores: _Stores) -> list[Activity]:
     settings = stores.settings
     library = stores.library
@@ -286,6 +295,8 @@ async def _records(stores: _Stores) -> list[Activity]:
     configuration = configuration_of(settings, partial(has_search_attributes, stores.client))
     skipped = stores.library.skipped
     records = RecordsActivities(configuration, stores.library, content, sessions, notebooks, queue, stores.budget)
+    preparing = partial(prepare_rendering, stores.children, records.waits_for_models)
+    await stores.stack.enter_async_context(_in_background(preparing))
     reporting = ReportingActivities(content, skipped, code_version(), stores.children, sessions, notebooks)
     verifying = VerifyingActivities(content, sessions, notebooks)
     live_reports = LiveReportActivities(content)

@@ -97,12 +97,19 @@ def render(material: RenderMaterial) -> RenderedForms:
 
 
 RENDER: Final = f"{__name__}:render_json"
+LOAD: Final = f"{__name__}:load_renderer"
 FORMS: Final = TypeAdapter(RenderedForms)
 
 
 def render_json(material: bytes) -> RenderedForms:
     """Render from material as JSON, in a child process. Raises the errors of `render`."""
     return render(RenderMaterial.model_validate_json(material))
+
+
+def load_renderer() -> None:
+    """Load what the first report of a child process needs."""
+    _load_template()
+    RenderMaterial.model_rebuild()
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:

@@ -98,6 +98,20 @@ async def test_a_run_with_a_model_names_the_documents_that_fit_its_question(tmp_
         await world.close()
 
 
+async def test_a_process_learns_when_its_first_run_waits_for_a_model(tmp_path: Path) -> None:
+    """A run without a model waits for nothing, so that what comes later is not loaded beside it."""
+    corpus = MemoryCorpus({"vacuum.md": "# Vacuum\n\nIt freezes."})
+    world = model_world(tmp_path, "http://127.0.0.1:9", corpus)
+    [work] = [each for each in world.activities() if each.__name__ == "prepare_research"]
+    waits = getattr(work, "__self__").waits_for_models  # noqa: B009  mypy knows no owner of a callable
+    try:
+        for engine, is_set in (("extractive", False), ("model", True)):
+            await environment().run(work, prepare(query="When does a vacuum freeze rows?", engine=engine))
+            assert waits.is_set() is is_set
+    finally:
+        await world.close()
+
+
 async def test_a_preview_counts_what_is_indexed(tmp_path: Path) -> None:
     """So its estimate follows the documents; a corpus without an index counts as one file of unknown size."""
     corpus = MemoryCorpus({"vacuum.md": "# Vacuum\n\nIt freezes.", "locks.md": "# Locks\n\nThey wait."})

@@ -1,24 +1,27 @@
 """From the configuration to what the pools run, and to what all workers share."""
 
 import asyncio
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from activities.reporting.render import _load_template
 from activities.roles.prompt_files import TEMPLATES, load_prompt, prompt_of
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.roles import PLANNER
 from contracts.strategies import declared_roles
+from providers.isolation.pool import SubprocessPool
 from providers.models.answers import schema_text
 from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.paid_calls import CallLease, CallStore
 from tests.fakes.shared_stores import MemorySharedStore, away
 from tests.fakes.world import ACTIVITIES
 from workers import composition
-from workers.composition import compose, configuration_of, prepare_roles
+from workers.composition import compose, configuration_of, prepare_rendering, prepare_roles
 from workers.settings.loading import Settings
 from workers.settings.sections import UNVERSIONED, FileSettings, WorkersSettings
 from workers.shared_state import ROOM_FILE, SHARED_FILE, SPOOL_FOLDER, SharedState, open_shared_state
@@ -62,6 +65,29 @@ async def test_roles_are_prepared_before_their_first_call(monkeypatch: pytest.Mo
             schema_text(role.answer)
     assert load_prompt.cache_info().misses == loaded.misses >= len(declared_roles())
     assert schema_text.cache_info().misses == schemas.misses > 0
+
+
+@pytest.mark.usefixtures("no_children")
+async def test_a_child_loads_what_a_report_needs_while_the_first_run_waits() -> None:
+    """Not before a run waits for its model, so that a worker without work has no child."""
+    _load_template.cache_clear()
+    begun = asyncio.Event()
+    async with SubprocessPool(1) as children:
+        preparing = asyncio.create_task(prepare_rendering(children, begun))
+        await asyncio.sleep(0)
+        assert not _load_template.cache_info().misses
+        begun.set()
+        await preparing
+    assert _load_template.cache_info().misses == 1
+
+
+async def test_a_child_that_cannot_start_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rendering tries again, and says what is wrong."""
+    begun = asyncio.Event()
+    begun.set()
+    async with SubprocessPool(1) as children:
+        monkeypatch.setattr(sys, "executable", "/nowhere/python")
+        await prepare_rendering(children, begun)
 
 
 def test_presets_and_hooks_reach_the_workflow_by_the_configuration(tmp_path: Path) -> None:
