@@ -319,9 +319,9 @@ class _Candidate:
         self.spans = sorted([*(span for span in self.spans if span not in touching), merged])
 
 
-def _best_first(pages: Iterable[_Candidate]) -> list[tuple[_Ranked, _Candidate]]:
-    """Return the sections of pages that may be shown, with their pages."""
-    sections = [(each, one) for one in pages for each in one.sections if each.passes]
+def _best_first(pages: Iterable[_Candidate], floor: float = 1.0) -> list[tuple[_Ranked, _Candidate]]:
+    """Return the sections of pages that may be shown, or have this share of a question, with their pages."""
+    sections = [(each, one) for one in pages for each in one.sections if each.passes or each.coverage >= floor]
     return sorted(sections, key=lambda item: (-item[0].score, item[1].source.id, item[0].section.start))
 
 
@@ -523,6 +523,10 @@ class _Choice:
             rest = token_size(one.text) - one.used
             if not one.source.again and rest <= self.left and self._is_read_whole(one):
                 self._take(one, 0, len(one.text))
+        # Whoever opened a long page asks for more of it: what may be asked for is shown while there is room.
+        if self.request.outlined:
+            for each, one in _best_first(others, FURTHER_FLOOR):
+                self._take_section(one, each.section, self.left)
         # A section that is hardly longer than its line in the outline is shown in its place.
         for one in others:
             short = [each.section for each in one.sections]

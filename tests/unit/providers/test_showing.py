@@ -84,6 +84,23 @@ def test_a_long_page_that_was_opened_leaves_money_for_others() -> None:
     assert sum(token_size(text[part.start : part.end]) for part in rest) <= 8_000
 
 
+def test_a_long_page_that_was_opened_fills_its_room() -> None:
+    """Sections that have a word or two of the question are shown, too, as its reader would ask for them; not the others,
+    and none of them on a page that a search brought.
+    """
+    question = "How does vacuum prevent wraparound and bloat, and what do workers cost?"
+    answer = "Vacuum prevents wraparound and bloat, and workers cost."
+    told = ["Of workers it is told." if number % 4 == 0 else "Of nothing it is told." for number in range(60)]
+    parts = (
+        f"## {number}. Part {number}\n\n{answer if number == 7 else text} {TALK}" for number, text in enumerate(told)
+    )
+    text = "# The manual\n\n" + "\n\n".join(parts)
+    asked = {"query": question, "sub_query": PlanNode(id="sq-1", text=question)}
+    opened, found = (show_sources(*call(text, outlined=outlined, **asked))[0].excerpt() for outlined in (True, False))
+    assert (opened.count("Of workers"), opened.count("Of nothing")) == (15, 0)
+    assert (found.count("Of workers"), answer in found) == (0, True)
+
+
 def test_a_short_section_is_shown_for_its_heading() -> None:
     """A long question has few of its words in any section; a heading that it names makes a section of the page worth
     showing, before longer ones that share more words by chance. Words of the page's title are none of it.
