@@ -65,6 +65,7 @@ GROUP: Final = re.compile(
     rf"[{re.escape(OPENING)}]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[{re.escape(CLOSING)}]{{1,2}}+", re.IGNORECASE
 )
 """Names or numbers in any brackets, as models vary the form. Every repetition is possessive, so time is linear."""
+ESCAPED_BRACKET: Final = re.compile(r"\\([\[\]])")
 SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
 STORED_MARKER: Final = re.compile(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]")
@@ -405,6 +406,11 @@ def without_citations(text: str) -> str:
 def with_escaped_markers(text: str) -> str:
     """Escape brackets in text of a page that could be taken for a citation of ours."""
     return SQUARE_GROUP.sub(lambda match: re.sub(r"[\[\]]", r"\\\g<0>", match[0]), text)
+
+
+def without_escaped_markers(text: str) -> str:
+    """Return text that a model copied from a prompt with the brackets that `with_escaped_markers` escaped there."""
+    return ESCAPED_BRACKET.sub(r"\1", text)
 
 
 def number_citations(

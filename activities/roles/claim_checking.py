@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-from activities.reporting.references import without_markers
+from activities.reporting.references import without_escaped_markers, without_markers
 from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import label_all
 from contracts import checking_roles
@@ -137,7 +137,7 @@ def _answer(
     places: dict[str, QuotePlace] = {}
     reason = to_line(answers[0].reason, REASON_CHARACTERS)
     for quote in answers[0].quotes[:MAX_QUOTES]:
-        spans = ((passage, find_quote(passage.text, quote)) for passage in claim.shown_passages)
+        spans = ((passage, _find(passage.text, quote)) for passage in claim.shown_passages)
         if found := next(((passage, span) for passage, span in spans if span), None):
             passage, span = found
             quotes.setdefault(to_line(passage.text[slice(*span)], QUOTE_CHARACTERS), passage.evidence_id)
@@ -166,15 +166,20 @@ def _answer(
 
 def _place_in(sections: Sequence[ShownSection], quote: str) -> tuple[ShownSection, tuple[int, int]] | None:
     """Return the first section that has a quote, with the place of the quote in its text; None without any."""
-    spans = ((section, find_quote(section.text, quote)) for section in sections)
+    spans = ((section, _find(section.text, quote)) for section in sections)
     return next(((section, span) for section, span in spans if span), None)
+
+
+def _find(text: str, quote: str) -> tuple[int, int] | None:
+    """Return the place of a quote in a text: as it was copied, or without what a prompt escapes brackets with."""
+    return find_quote(text, quote) or find_quote(text, without_escaped_markers(quote))
 
 
 def _words_of(claim: AskedClaim, parts: Sequence[str]) -> list[str]:
     """Return the parts that are words of a claim, as they stand in it; case, blanks and backticks may differ."""
     found = []
     for part in parts[:MAX_LACKING]:
-        words = " ".join(part.replace("`", "").split()).strip('"“”.,; ')
+        words = " ".join(without_escaped_markers(part).replace("`", "").split()).strip('"“”.,; ')
         if words and (match := re.search(re.escape(words), claim.text, re.IGNORECASE)):
             found.append(to_line(match[0], QUOTE_CHARACTERS))
     return list(dict.fromkeys(found))
@@ -212,7 +217,8 @@ def _proposal(claim: AskedClaim, proposed: checking_roles.ProposedCorrection | N
     passages = list(dict.fromkeys(known[name] for name in labels if name in known))[:MAX_CITED]
     passages = passages or [passage.evidence_id for passage in claim.passages]
     text, rest, dropped = (
-        to_line(without_markers(part), SENTENCE_CHARACTERS) for part in (proposed.text, proposed.rest, proposed.dropped)
+        to_line(without_escaped_markers(without_markers(part)), SENTENCE_CHARACTERS)
+        for part in (proposed.text, proposed.rest, proposed.dropped)
     )
     is_split = proposed.action is CorrectionAction.SPLIT
     if not passages or not text or text == claim.text or is_split is not bool(rest):

@@ -1,7 +1,7 @@
 """The text around a passage of a page without which a reader may miss what the passage speaks of. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from providers.extractive.blocks import MAX_LABEL_LENGTH, STOPS, Kind, PassageBlock, blocks_of
@@ -11,6 +11,7 @@ from providers.tokens.lookup import with_announced
 BEFORE_CHARACTERS: Final = 400  # of a paragraph or an item before a passage in it
 LEAD_CHARACTERS: Final = 300  # of what stands above that and introduces it
 AFTER_CHARACTERS: Final = 250
+LISTING_CHARACTERS: Final = 400  # of a listing just below a passage, which belongs to the sentence above it
 ANNOUNCED_CHARACTERS: Final = 600  # of a list that a passage announces
 AFTER_LABEL_CHARACTERS: Final = 1_500
 """Between the line that labels paragraphs and one of them that may still speak of it."""
@@ -87,7 +88,9 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
     places = []
     if label := _label_above(text, blocks, index):
         places.append(label)
-    if block.kind is Kind.ITEM and block.lead:
+    if item := _item_above(blocks, index):
+        places.append((_last_sentences(text, item.start, item.end, LEAD_CHARACTERS), item.end))
+    elif block.kind is Kind.ITEM and block.lead:
         first, last = block.lead
         places.append((_last_sentences(text, first, last, LEAD_CHARACTERS), last))
     elif block.kind in (Kind.PROSE, Kind.CODE) and is_first and index and blocks[index - 1].headings == block.headings:
@@ -116,6 +119,29 @@ def _label_above(text: str, blocks: Sequence[PassageBlock], index: int) -> tuple
         if terms := _terms_of(text, other):
             return _first_name(text, blocks, number), terms[1]
     return (label, label + len(block.label)) if label >= 0 else None
+
+
+def _item_above(blocks: Sequence[PassageBlock], index: int) -> PassageBlock | None:
+    """Return the list item that a paragraph below it belongs to: another item follows; else None, as a stored text does
+    not mark the end of a list.
+    """
+    block = blocks[index]
+    if block.kind not in (Kind.PROSE, Kind.CODE):
+        return None
+    above = _next_item(block, reversed(blocks[:index]))
+    below = _next_item(block, blocks[index + 1 :])
+    is_near = above is not None and block.start - above.end <= AFTER_LABEL_CHARACTERS
+    return above if is_near and below is not None else None
+
+
+def _next_item(block: PassageBlock, others: Iterable[PassageBlock]) -> PassageBlock | None:
+    """Return the first item among blocks if paragraphs and listings of the same section alone are before it."""
+    for other in others:
+        if other.headings != block.headings or other.kind not in (Kind.PROSE, Kind.CODE, Kind.ITEM):
+            return None
+        if other.kind is Kind.ITEM:
+            return other
+    return None
 
 
 def _first_name(text: str, blocks: Sequence[PassageBlock], index: int) -> int:
@@ -151,16 +177,28 @@ def _joined(text: str, places: Sequence[tuple[int, int]]) -> str:
 
 
 def _after(text: str, blocks: Sequence[PassageBlock], end: int) -> str:
-    """Return the text after a passage: sentences of its block, or what it announces with a colon."""
+    """Return the text after a passage: sentences of its block, the listing below, or what it announces with a colon."""
     if text[end - 1 : end] == ":":
         return text[end : with_announced(text, end, end + ANNOUNCED_CHARACTERS)]
     index = _block_at(blocks, end - 1)
     if index is None:
         return text_around(text, end, end)[1]
     rest = text[end : blocks[index].end]
+    following = blocks[index + 1] if index + 1 < len(blocks) else None
+    if not rest.strip() and following and following.kind is Kind.CODE and following.headings == blocks[index].headings:
+        return _listing_below(text, end, following)
     if len(rest) <= AFTER_CHARACTERS:
         return rest
     ends = [last for _, last in sentence_spans(rest[:AFTER_CHARACTERS])][:-1]
     if ends:
         return rest[: ends[-1]].rstrip()
     return rest[:AFTER_CHARACTERS].rsplit(" ", 1)[0]
+
+
+def _listing_below(text: str, start: int, listing: PassageBlock) -> str:
+    """Return the text from a place to the end of the listing below, or of the last line that has room."""
+    shown = text[start : listing.end]
+    room = listing.start - start + LISTING_CHARACTERS
+    if len(shown) <= room:
+        return shown
+    return shown[:room].rpartition("\n")[0]

@@ -144,3 +144,55 @@ def test_a_passage_is_labelled_by_the_nearest_term(quote: str, label: str) -> No
     before, _ = beside(quote, OPTIONS)
     assert before.startswith(label)
     assert "default" not in before.removeprefix(label)
+
+
+CHANGES = """# Changes
+
+Introduction.
+
+- Refuse generated columns in keys (A. B.)
+
+It was refused before.
+
+Some cases were missed.
+
+- Fix pruning of default parts (C. D.)
+
+Rows were missing.
+
+## Steps
+
+1. Create the table with a key.
+
+```
+CREATE TABLE t (day date)
+    PARTITION BY RANGE (day);
+```
+
+2. Create its parts.
+
+The last one may be open.
+"""
+
+
+@pytest.mark.parametrize(
+    ("quote", "before"),
+    [
+        ("It was refused before.", "- Refuse generated columns in keys (A. B.)"),
+        ("Some cases were missed.", "- Refuse generated columns in keys (A. B.) …"),
+        ("Rows were missing.", ""),
+        ("The last one may be open.", ""),
+    ],
+)
+def test_a_paragraph_between_two_items_belongs_to_the_first(quote: str, before: str) -> None:
+    """It says what an entry means that names the matter; below the last item a list may have ended."""
+    assert beside(quote, CHANGES)[0] == before
+
+
+def test_the_listing_below_a_passage_belongs_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It shows what the sentence speaks of; of a long one the first lines are shown."""
+    _, after = beside("Create the table with a key.", CHANGES)
+    assert after.startswith("``` CREATE TABLE")
+    assert after.endswith("RANGE (day); ```")
+    monkeypatch.setattr("providers.tokens.surroundings.LISTING_CHARACTERS", 40)
+    assert beside("Create the table with a key.", CHANGES)[1].endswith("(day date)")

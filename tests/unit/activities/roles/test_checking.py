@@ -10,6 +10,7 @@ from activities.roles.claim_checking import (
     NO_VERDICT,
     TWO_VERDICTS,
     control_of,
+    ground_corrections,
     ground_verdicts,
     with_control,
 )
@@ -216,6 +217,32 @@ def test_a_verdict_names_a_passage_for_each_part() -> None:
     for verdict in given["verdicts"]:
         verdict["quotes"] = [*("It holds 128 MB"[:end] for end in range(9, 15)), "The store runs every"]
     assert answer_of(json.dumps(given), [claim]).answers[0].evidence_ids[-1] == "ev-2"
+
+
+def test_brackets_that_a_prompt_escapes_are_no_difference() -> None:
+    """A prompt escapes what could be taken for a citation; a model that copies it quotes the page all the same."""
+    claim = asked("So '[97,96]' is a text, and no array.", "Here '[97,96]' is a text.")
+    prompt = prompt_of([claim])
+    assert r"'\[97,96\]' is a text" in prompt
+    verdict = {"claim": real_ones(prompt)[0].label, "verdict": "partial", "quotes": [r"Here '\[97,96\]' is a text."]}
+    reply = {"verdicts": [verdict | {"lacking": [r"So '\[97,96\]'", "and no array"]}]}
+    (answer,) = answer_of(json.dumps(reply), [claim]).answers
+    assert answer.quotes == ["Here '[97,96]' is a text."]
+    assert answer.lacking == ["So '[97,96]'", "and no array"]
+
+
+def test_a_correction_has_no_sign_of_a_prompt() -> None:
+    """Its brackets are those of the statement."""
+    claim = asked("So '[97,96]' is always a text.", "Here '[97,96]' is a text.")
+    request = CorrectInput(**common(canary=CANARY, claims=[claim]))
+    (label,) = [name for name, _ in checking_work.elements_of(render_role(CORRECTOR, request, {}).prompt)]
+    proposal = {"claim": label, "action": "soften", "text": r"So '\[97,96\]' can be a text."}
+    reply = ChatReply(
+        text=json.dumps({"proposals": [proposal]}), tool_input=None, stop_reason="end_turn", model="m", usage=Usage()
+    )
+    draft, _ = answers.answer_of(CORRECTOR, reply)
+    (made,) = ground_corrections(RoleWork(CORRECTOR, request, draft, {}, EngineKind.MODEL)).proposals
+    assert made.text == "So '[97,96]' can be a text."
 
 
 SECTION = ShownSection(
