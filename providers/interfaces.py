@@ -17,6 +17,7 @@ from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
 from providers.tokens.allotment import ContentItem
+from providers.tokens.showing import ShownSource
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class EngineTask:
     """Renders the prompt with some items at other levels; None if it has only one form."""
     narrower: Callable[[], "EngineTask"] | None = field(default=None, compare=False, repr=False)
     """Makes the same task with less text of each source, for windows too small for its least content."""
+    choose: Callable[[], Sequence[ShownSource]] | None = field(default=None, compare=False, repr=False)
+    """Returns what the prompt of an analysis shows of its sources, worked out once; None for other tasks."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
 from providers.tokens.sections import sections_of
-from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages, show_sources
+from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
@@ -169,9 +169,11 @@ def _silence(work: Work, answered: Mapping[str, Sequence[int]]) -> dict[str, Any
     numbers = range(1, len(work.request.queries) + 1)
     found = {number for named in answered.values() for number in named}
     silent = [number for number in dict.fromkeys(work.answer.nothing_on) if number in numbers and number not in found]
+    if not silent:
+        return {}
     shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))
     whole = [one.source.id for one in shown if not one.hidden]
-    if not silent or not whole:
+    if not whole:
         return {}
     return {"nothing_on": silent, "read_whole": whole}
 
@@ -198,11 +200,11 @@ def _links(work: Work) -> list[str]:
     return [to_line(place, PLACE_CHARACTERS) for place in dict.fromkeys(places) if place][:MAX_LINKED_PLACES]
 
 
-def _shown_to(work: Work) -> list[ShownSource]:
+def _shown_to(work: Work) -> Sequence[ShownSource]:
     """Return what the prompt of an analysis showed of its sources; empty for rules, which read whole texts."""
-    if work.engine is not EngineKind.MODEL:
+    if work.engine is not EngineKind.MODEL or work.choose is None:
         return []
-    return show_sources(work.request, work.documents)
+    return work.choose()
 
 
 def ground_extraction(work: Work) -> ExtractorResult:

@@ -4,7 +4,7 @@ import asyncio
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -20,6 +20,7 @@ from contracts.texts import HYPHEN_IN_WORD, without_hyphens
 from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
+from providers.tokens.showing import ShownSource
 
 I = TypeVar("I", bound=RoleInput)
 A = TypeVar("A", bound=RoleAnswer)
@@ -48,6 +49,8 @@ class RoleWork(Generic[I, A]):
     """Ids of an analysis's sources of which the prompt showed nothing."""
     levels: Mapping[str, Level] = field(default_factory=dict)
     """Levels of the items that the prompt did not show in full, by id."""
+    choose: Callable[[], Sequence[ShownSource]] | None = None
+    """Returns what a model's prompt showed of the sources of an analysis, worked out once."""
     warnings: list[str] = field(default_factory=list)
     """One short line for each change or omission, without text of a page."""
     texts: list[str] = field(default_factory=list)

@@ -64,7 +64,7 @@ def render_role(
     documents: Mapping[str, str],
     levels: Mapping[str, Level] | None = None,
     *,
-    choose: Callable[[], list[ShownSource]] | None = None,
+    choose: Callable[[], Sequence[ShownSource]] | None = None,
     texts: ItemTexts | None = None,
 ) -> RenderedPrompt:
     """Render the prompt of a role; `documents` are stored texts by hash.
@@ -136,7 +136,7 @@ class PromptBlocks:
     request: Any
     documents: Mapping[str, str]  # stored texts by hash
     levels: Mapping[str, Level] = field(default_factory=dict)  # by id, of items not shown in full
-    choose: Callable[[], list[ShownSource]] | None = None
+    choose: Callable[[], Sequence[ShownSource]] | None = None
     """Returns what is shown of the sources; None: `show_sources` does."""
     texts: ItemTexts = field(default_factory=dict)
     """Texts of items that were rendered before, here or for another choice of levels."""

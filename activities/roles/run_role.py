@@ -206,7 +206,7 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
     if request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     file = prompt_of(role)
-    # A prompt that does not fit is rendered again: what is chosen of the sources is the same, and so are its items.
+    # A prompt that does not fit is rendered again, and its answer grounded: what is chosen of the sources is the same.
     choose = None
     if isinstance(request, AnalyzeInput):
         choose = cache(partial(show_sources, request, documents))
@@ -225,6 +225,7 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
         prompt_version=file.version,
         render=render,
         narrower=_narrower(role, request, documents),
+        choose=choose,
     )
 
 
@@ -264,6 +265,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         answer.engine,
         hidden=_hidden_ids(task, answer),
         levels=answer.levels,
+        choose=task.choose,
     )
     try:
         result = handler_of(role).ground(work)

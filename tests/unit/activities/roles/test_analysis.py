@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -9,11 +10,14 @@ import pytest
 
 from activities.roles.analyzer import ground_analysis
 from activities.roles.grounding import RoleWork, find_quote, find_quotes
+from activities.roles.run_role import ground_answer, task_of
 from contracts import addresses, roles
 from contracts.evidence import Gap
 from contracts.plan import PlanNode
 from contracts.tokens import Level
 from contracts.vocabulary import Confidence, EngineKind
+from providers.interfaces import EngineAnswer
+from providers.tokens.showing import show_sources
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
 TEXT = (
@@ -44,7 +48,8 @@ def analysed(
     changes |= {"gaps": changes.pop("open_gaps", [])}
     request = analyze_input(changes.pop("sources", sources), **changes)
     answer = roles.AnalyzerAnswer.model_validate({"findings": [], **fields})
-    work = RoleWork(roles.ANALYZER, request, answer, documents, engine, levels=levels)
+    choose = partial(show_sources, request, documents)
+    work = RoleWork(roles.ANALYZER, request, answer, documents, engine, levels=levels, choose=choose)
     return ground_analysis(work), work.warnings
 
 
@@ -191,6 +196,21 @@ def test_a_reader_that_was_shown_less_says_what_it_saw() -> None:
     assert whole.seen == []
     assert 0 < sum(one.end - one.start for one in less.seen if one.source_id == SOURCE) < 0.9 * len(text)
     assert analysed(text=text, levels={SOURCE: Level.COMPRESSED})[0].seen == []
+
+
+def test_what_a_prompt_shows_is_chosen_once() -> None:
+    """The prompt and all that is found of its answer share the choice, which takes as long as rendering the pages."""
+    text = f"{TEXT}\n\n## Again\n\n{VISIT}"
+    queries = [PlanNode(id=f"sq-{number}", text=f"question {number} on vacuum") for number in (1, 2)]
+    request = analyze_input([source(reference(text))], engine=EngineKind.MODEL, sub_queries=queries)
+    task = task_of(roles.ANALYZER, request, {reference(text).hash: text})
+    found = claim(VISIT, answers=[1])
+    answer = roles.AnalyzerAnswer.model_validate({"findings": [found, found], "nothing_on": [2]})
+    result, _ = ground_answer(task, EngineAnswer(answer, EngineKind.MODEL))
+    assert isinstance(result, roles.AnalyzerResult)
+    assert (result.nothing_on, len(result.findings)) == ([2], 1)
+    made: Any = task.choose
+    assert (made.cache_info().misses, made.cache_info().hits) == (1, 3)
 
 
 def test_silence_counts_for_pages_that_were_shown_whole() -> None:
