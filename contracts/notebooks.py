@@ -18,6 +18,7 @@ from contracts.roles import (
     RoleInput,
     RoleSpec,
     SourceExtract,
+    WriteInput,
     resolved_fields,
 )
 from contracts.state import ResearchState
@@ -147,7 +148,8 @@ def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchS
         )
         changed = [SourceExtract(id=source.id, quality=source.quality) for source in request.sources if source.changed]
         update |= {"entries": list(entries), "findings": [], "evidence": [], "sources": changed}
-    if isinstance(request, ChosenFindingsInput):
+    is_section = isinstance(request, WriteInput) and request.part is not None and request.part.number > 0
+    if isinstance(request, FindingsInput) and (is_section or isinstance(request, ChosenFindingsInput)):
         update["finding_ids"] = [finding.id for finding in request.findings]
     return request.model_copy(update=update)
 

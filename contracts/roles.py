@@ -559,6 +559,8 @@ class WriteInput(FindingsInput):
     """Reason why the run ended before its plan was finished (`budget_time`, `user_stopped`, …)."""
     part: ReportPart | None = None
     """Part of a long report to write; None: the whole report."""
+    finding_ids: list[str] = []
+    """For a section: its findings, of those that the entries have; empty: all of them."""
 
     @property
     def asked_output_tokens(self) -> int:

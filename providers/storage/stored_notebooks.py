@@ -187,12 +187,15 @@ class Notebooks:
             sources |= {source.id: source for source in entry.sources}
         for extract in request.sources:  # their quality has changed
             sources[extract.id] = sources[extract.id].with_fields(quality=extract.quality)
-        if isinstance(request, roles.ChosenFindingsInput):  # some of them, in the order of the request
-            findings = {key: _find(findings.values(), key) for key in request.finding_ids}
+        # Some of them in the order of the request; a section has those of one sub-query, an analysis those of several.
+        is_chosen = isinstance(request, roles.ChosenFindingsInput)
+        chosen = request.finding_ids if isinstance(request, roles.ChosenFindingsInput | roles.WriteInput) else []
+        if chosen or is_chosen:
+            findings = {key: _find(findings.values(), key) for key in chosen}
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in cited_ids}
         if isinstance(request, roles.WriteInput) and request.engine is EngineKind.MODEL:
-            readings = [entry.findings for entry in entries]
+            readings = [[finding for finding in entry.findings if finding.id in findings] for entry in entries]
             findings = findings_for_writer(readings, evidence, request.language)
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {

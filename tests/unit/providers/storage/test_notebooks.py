@@ -19,10 +19,10 @@ from contracts.checking import (
     Verdict,
 )
 from contracts.checking_roles import REVIEWER, ReviewInput
-from contracts.evidence import DocumentRef, Finding
+from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.notebooks import AnalysisEntry, replace_by_references
 from contracts.report_updates import REPORTER
-from contracts.roles import SYNTHESIZER, WriteInput
+from contracts.roles import SYNTHESIZER, ReportPart, WriteInput
 from contracts.vocabulary import EngineKind, Outcome
 from providers.errors import ContentMissing
 from providers.storage.content import ObstoreContentStore, name_of
@@ -165,6 +165,29 @@ async def test_a_text_is_read_from_the_store_once_and_is_gone_when_deleted(tmp_p
     assert await store.delete(document)
     with pytest.raises(ContentMissing):
         await store.get_text(document)
+
+
+async def test_a_section_is_written_from_its_own_findings(tmp_path: Path) -> None:
+    """One analysis has findings for several sub-queries; the writer of a section gets those of one, with their passages."""
+    world = World(tmp_path)
+    passages = [
+        Evidence(id=f"ev-{number}", source_id="src-1", start=10 * number, end=10 * number + 9) for number in (1, 2)
+    ]
+    findings = [
+        Finding(id=f"f-{number}", statement=f"It is {number}.", evidence_ids=[f"ev-{number}"]) for number in (1, 2)
+    ]
+    entry = await world.notebooks.write(AnalysisEntry(findings=findings, evidence=passages))
+    run = await stopped_after(world, ANALYZED)
+    own = findings[1].with_fields(entry=entry)
+    section = write_input(run, issues=[]).with_fields(findings=[own], evidence=[], part=ReportPart(number=1))
+    completed = await world.notebooks.complete_input(
+        replace_by_references(SYNTHESIZER, section, run.state), SYNTHESIZER
+    )
+    assert [one.id for one in completed.findings] == ["f-2"]
+    assert [one.id for one in completed.evidence] == ["ev-2"]
+    frame = section.with_fields(part=ReportPart())
+    completed = await world.notebooks.complete_input(replace_by_references(SYNTHESIZER, frame, run.state), SYNTHESIZER)
+    assert [one.id for one in completed.findings] == ["f-1", "f-2"]
 
 
 async def test_a_model_that_writes_gets_what_several_readers_quoted_alike_once(tmp_path: Path) -> None:
