@@ -109,6 +109,7 @@ PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 800  # of the text around a passage; a listing above it has its own limit
 REVIEWED_QUOTE_CHARACTERS: Final = 500  # of a passage shown to a reviewer
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
+LEAST_TITLE_CHARACTERS: Final = 24  # of the title of a passage of which a reviewer is shown the first words
 SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
@@ -561,9 +562,10 @@ class PromptBlocks:
 
         def render(level: Level) -> str:
             quote = cut_line(passage.quote, int(REVIEWED_QUOTE_CHARACTERS * RATIOS[level]))
-            return f"({guard_line(passage.title, TITLE_CHARACTERS)}): {quote}"
+            title = guard_line(passage.title, max(LEAST_TITLE_CHARACTERS, int(TITLE_CHARACTERS * RATIOS[level])))
+            return f"({title}): {quote}"
 
-        return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.HEADLINE))
+        return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.TRUNCATED))
 
     def summary_size(self) -> int:
         """Return the characters to request of a summary, fewer than its limit, as models count badly."""
