@@ -66,6 +66,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "degraded_provider": "search provider {name} was lost during the run: {why}",
     "degraded_anew": "the report was written anew without the model, whose text could not be laid out",
     "degraded_analysis": "not everything that was read could be analyzed in time",
+    "degraded_kept": "what was found last is not in the text: what was left would have paid for a shorter report only",
     "degraded_no_text": "no text could be written, not even without the model",
     "degraded_unsaved": "a checkpoint could not be saved",
     "degraded_gate_planning": "planning gate: {issue}",

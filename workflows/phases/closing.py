@@ -10,6 +10,7 @@ from contracts.outcome import Ending
 from contracts.request import Verify
 from contracts.roles import SYNTHESIZER
 from contracts.sentences import Message, counted, why_stopped
+from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import (
     NATURAL_STOPS,
@@ -23,9 +24,9 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import check_draft, note_verdicts, verification_is_due
-from workflows.phases.drafts import run_ids, take_draft
+from workflows.phases.drafts import has_live_report, run_ids, take_draft
 from workflows.phases.last_look import look_at_gaps
-from workflows.phases.role_inputs import write_input
+from workflows.phases.role_inputs import findings_to_report, write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import (
     advice_of,
@@ -40,6 +41,7 @@ from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.run.run_budget import CallRefused
 
 RENDER = "render"
 WRITING_SHARE = 0.65
@@ -61,22 +63,23 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
     """Have the synthesizer write from the findings, within the reserves, unless the draft already covers them.
 
     `changed` is true if there are new findings or the draft is lost; `engine` is `EXTRACTIVE` if no model may be
-    called. If the model is too slow or the reserve too small, the report is written without it.
+    called. If the model is too slow or the reserve too small, the report is written without it; but a draft of the
+    model stays where what is left would only pay for a poorer one.
     """
     state = run.state
-    if state.evidence.findings:
-        newest = max(finding.iteration for finding in state.evidence.findings)
-        is_due = changed or state.evidence.draft is None or state.evidence.draft.iteration < newest
-    else:
-        is_due = bool(state.work.plan.nodes or changed)
-        engine = EngineKind.EXTRACTIVE
-    if not is_due:
+    if not _writing_is_due(state, changed=changed):
         return
+    if not state.evidence.findings:
+        engine = EngineKind.EXTRACTIVE
     request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
+    request = request.with_fields(words_before=_words_of_model(state))
     try:
         output = await run.ask(SYNTHESIZER, "write", request, engine)
-    except Interrupted:
+    except Interrupted as interruption:
         run.inbox.clear()
+        if request.words_before and isinstance(interruption, CallRefused):
+            run.degrade(Message("degraded_kept"))
+            return
         try:
             request = request.with_fields(caller="")  # the run itself is the caller
             output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
@@ -84,6 +87,22 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
             run.degrade(Message("degraded_no_text"))
             return
     await take_draft(run, output.draft)
+
+
+def _writing_is_due(state: ResearchState, *, changed: bool) -> bool:
+    """Return whether a report has to be written: there is none yet, or it lacks findings that may enter it."""
+    findings = findings_to_report(state.evidence.findings)
+    if not findings:
+        return bool(state.work.plan.nodes or changed)
+    draft = state.evidence.draft
+    return changed or draft is None or draft.iteration < max(finding.iteration for finding in findings)
+
+
+def _words_of_model(state: ResearchState) -> int:
+    """Return the words of a draft that a model wrote from findings; 0 without one."""
+    draft = state.evidence.draft
+    by_model = writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL
+    return draft.word_count if draft is not None and by_model and not draft.empty else 0
 
 
 async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write_early) -> Outcome:
@@ -193,7 +212,8 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
     async with run.time_limit(seconds):
         changed = await analyze_without_model(run)
         by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < MIN_WRITING_SECONDS
-        if reason in SPENDING_LIMITS and not by_rules:
+        may_add = has_live_report(run) or _writing_is_due(state, changed=changed)
+        if reason in SPENDING_LIMITS and not by_rules and may_add:
             changed = await look_at_gaps(run) or changed
         await writer(run, reason, changed=changed, engine=EngineKind.EXTRACTIVE if by_rules else None)
 

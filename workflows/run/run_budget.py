@@ -29,7 +29,7 @@ from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
-from contracts.roles import ANALYZER, SYNTHESIZER, AnalyzeInput, RoleInput, RoleSpec
+from contracts.roles import ANALYZER, SYNTHESIZER, AnalyzeInput, RoleInput, RoleSpec, rewriting_tokens
 from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share
 from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenShare, tokens_left
@@ -128,7 +128,7 @@ class RunBudget:
         bound = worst_call(role, request, run.resolved.reasoning_tokens)
         is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
         is_least = measured is not None and measured.is_least
-        least = max(least_output, asked_output(request, run.state.accounts.call_sizes))
+        least = max(least_output, request.least_output_tokens, asked_output(request, run.state.accounts.call_sizes))
         while True:
             reserve = NOTHING if self._closes(role) else self._left_by(role, request)
             likely, usual = self._sizes(role, request, bound, measured, least)
@@ -143,7 +143,7 @@ class RunBudget:
                 return Granted(number, guess, bound, NOTHING, is_limited=True, shortens=False)
             if refused is not None:
                 # Less than the prompt would ask for is asked for then, down to a part of what such calls usually need.
-                useful = self._useful_output(role, likely)
+                useful = max(request.least_output_tokens, self._useful_output(role, likely))
                 choices = self._parts(role, likely, reserve, useful, whole_input=is_least)
                 choices = choices or self._parts(role, usual, reserve, useful, whole_input=is_least)
             for chosen in choices:
@@ -314,6 +314,9 @@ class RunBudget:
             report = report_reserve(resolved.limits, updates, self.price(REPORTER))
         else:
             whole = likely_report(findings, sizes, resolved.reasoning_tokens)
+            if state.evidence.draft is not None:  # which the last report replaces, and must not fall short of
+                again = rewriting_tokens(state.evidence.draft.word_count)
+                whole = whole.with_fields(output_tokens=max(whole.output_tokens, again))
             report = report_reserve(resolved.limits, whole, self.price(SYNTHESIZER))
         if resolved.verify is not Verify.FULL:
             return report
