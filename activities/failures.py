@@ -24,6 +24,7 @@ from contracts import failures
 from contracts.base import CheckedModel
 from contracts.defects import describe_error
 from contracts.outcome import Usage
+from contracts.packages import packages_by_module
 from providers import errors
 from providers.errors import ProviderError, Retryable
 
@@ -261,7 +262,7 @@ def _unforeseen(error: Exception, number: int) -> ApplicationError:
 
     An error that depends on the arguments alone is not retried for ever: waiting does not repair it.
     """
-    defect = describe_error(error)
+    defect = describe_error(error, packages_by_module())
     log.error("call.defect", error=defect.error, place=defect.place, frames=defect.frames)
     final = isinstance(error, PROGRAM_ERRORS) and number >= MAX_PROGRAM_ERRORS
     details = {"defect": defect.model_dump(mode="json")}

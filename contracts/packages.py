@@ -1,7 +1,7 @@
 """Packages of others: loading what they declare by entry points, and one line for their authors if that fails."""
 
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import EntryPoint
 from pathlib import PurePath
 from types import ModuleType
@@ -29,6 +29,20 @@ D = TypeVar("D", bound=Declaration)
 
 class PackageFault(ValueError):
     """A part of a package cannot be used; the message names the package, file and line, then the remedy."""
+
+
+_packages: dict[str, str] = {}
+"""Top module of a package that declares something → its name and version."""
+
+
+def note_package(modules: Iterable[str], package: str) -> None:
+    """Remember whose these modules are, so that a defect in them is told from one of the product."""
+    _packages.update({module.partition(".")[0]: package for module in modules})
+
+
+def packages_by_module() -> Mapping[str, str]:
+    """Return the name and the version of the package by top module, for packages whose declarations are in use."""
+    return _packages
 
 
 def package_of(entry: EntryPoint) -> str:

@@ -19,7 +19,7 @@ from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.names import MODULE_PREFIX
 from contracts.outcome import Usage
 from contracts.outlines import MAX_HEADINGS
-from contracts.packages import REMEDY, PackageFault, load_declaration, package_of
+from contracts.packages import REMEDY, PackageFault, load_declaration, note_package, package_of
 from contracts.plan import MAX_ROUNDS
 from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Verify
@@ -106,6 +106,7 @@ def declare_installed() -> None:
             raise PackageFault(f"{problem}: it has no module {missing[0]}; {REMEDY}")
         declare(strategy)
         _packages[strategy.name] = package_of(entry)
+        note_package(modules, package_of(entry))
 
 
 def packages_of_strategies() -> Mapping[str, str]:

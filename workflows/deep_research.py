@@ -32,6 +32,7 @@ from workflows.rules.endings import result_of
 from workflows.run.calls import (
     call_options,
     defects_of,
+    describe_failure,
     describe_unstarted,
     is_cancelled,
     reason_of,
@@ -52,6 +53,7 @@ FAILURE_TYPES: Final = {
 """Outcomes of a started run without a report, with their failure types."""
 
 NO_PROVIDERS: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
+WAY_OUT: Final = "`research doctor` lists its frames; resume goes on from the last checkpoint"
 MILLION = 1_000_000
 REASON_CHARACTERS: Final = 300
 """Longest failure reason in the log."""
@@ -141,8 +143,11 @@ class DeepResearchWorkflow(PersonMessages):
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            self._state.work.note_defects(defects_of(error))
-            problem = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
+            defects = defects_of(error)
+            self._state.work.note_defects(defects)
+            problem = f"{error.activity_type} failed: {reason_of(error)}: {describe_failure(error)}"
+            if defects:
+                problem = f"{error.activity_type} failed: {defects[0].text}; {WAY_OUT}"
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  an unforeseen error: the session is saved and can be resumed
@@ -408,7 +413,7 @@ class DeepResearchWorkflow(PersonMessages):
         resolved = self._state.work.resolved
         defect = log_defect(error, resolved.strategy if resolved else None)
         self._state.work.note_defects([defect])
-        message = f"{defect.text}; `research doctor` lists its frames; resume goes on from the last checkpoint"
+        message = f"{defect.text}; {WAY_OUT}"
         return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:

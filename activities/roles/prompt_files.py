@@ -7,11 +7,13 @@ import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, TemplateSyntaxError
+from jinja2.meta import find_undeclared_variables
 
 from activities.roles.claim_checking import with_control
 from activities.roles.untrusted import break_lines, guard, guard_line, label_of
@@ -41,12 +43,41 @@ def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
 @cache
 def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
     """Load a prompt file from the folder `prompts` of a package. Raises ValueError if it is malformed."""
+    parts = _split_prompt(stem, package)
+    common, template = (TEMPLATES.from_string(part or "") for part in parts.group(3, 4))
+    return PromptFile(parts[1], parts[2].strip(), common, template)
+
+
+def _split_prompt(stem: str, package: str) -> re.Match[str]:
+    """Return the parts of a prompt file. Raises ValueError if it is malformed, and FileNotFoundError."""
     text = (files(package) / "prompts" / f"{stem}.md").read_text(encoding="utf-8")
     parts = FILE.match(text)
     if parts is None:
         raise ValueError(f"the prompt {stem} needs a version line, a system part and a prompt part")
-    common, template = (TEMPLATES.from_string(part or "") for part in parts.group(3, 4))
-    return PromptFile(parts[1], parts[2].strip(), common, template)
+    return parts
+
+
+def prompt_problem(role: RoleSpec[Any, Any], package: str) -> str:
+    """Return what is wrong with the prompt of a role in a package, with file and line; empty if nothing is."""
+    file = f"{package.replace('.', '/')}/prompts/{role.name}.md"
+    try:
+        parts = _split_prompt(role.name, package)
+    except FileNotFoundError:
+        return f"there is no {file}"
+    except ValueError:
+        return f"{file} needs a line `version: NAME`, then `## system` and `## prompt`"
+    known = {*role.input.model_fields, *TEMPLATES.globals, "show"}
+    for number in (3, 4):
+        lines = "\n" * parts.string[: max(parts.start(number), 0)].count("\n")
+        try:
+            names = find_undeclared_variables(TEMPLATES.parse(lines + (parts[number] or "")))
+        except TemplateSyntaxError as error:
+            return f"{file}:{error.lineno}: {error.message}"
+        if unknown := sorted(names - known):
+            near = get_close_matches(unknown[0], sorted(known), 1)
+            hint = f" (nearest: {near[0]})" if near else ""
+            return f"{file} has {{{{ {unknown[0]} }}}}, which {role.input.__name__} has not{hint}"
+    return ""
 
 
 def system_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:

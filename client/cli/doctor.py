@@ -25,6 +25,7 @@ from temporalio.service import RPCStatusCode
 from typer import Option
 
 from activities.notifying import notice_body
+from activities.roles.role_handlers import check_prompts, check_roles
 from client.cli.app import installed_version
 from client.cli.context import CommandContext
 from client.cli.options import AsJson, Commands, Corpus
@@ -52,7 +53,7 @@ from contracts.names import (
     WORKFLOWS_QUEUE,
 )
 from contracts.notices import NoticeKind, NoticeRequest
-from contracts.packages import PackageFault
+from contracts.packages import PackageFault, packages_by_module
 from contracts.state import ResearchState
 from contracts.strategies import declaration, packages_of_strategies
 from contracts.texts import plural
@@ -257,6 +258,8 @@ async def _faulty_packages(settings: Settings) -> dict[str, str]:
     for name in packages_of_strategies():
         try:
             load_declared(declaration(name))
+            check_roles(name)
+            check_prompts(name)
         except PackageFault as error:
             faulty[f"strategy {name}"] = str(error)
     values = settings.search_values()
@@ -427,14 +430,7 @@ async def _check_defects(context: CommandContext) -> Check:
 
 def _author_of(defect: Defect) -> str:
     """Return the package of others whose code failed, by the innermost frame that is its or ours; empty for ours."""
-    packages = {
-        declaration(name).implementation.split(":")[0].split(".")[0]: package
-        for name, package in packages_of_strategies().items()
-    }
-    packages |= {
-        search_declaration(name).implementation.split(":")[0].split(".")[0]: package
-        for name, package in packages_of_providers().items()
-    }
+    packages = packages_by_module()
     for frame in reversed(defect.frames):
         parts = frame.partition(":")[0].removesuffix(".py").split("/")
         if parts[0] in OWN_PACKAGES:

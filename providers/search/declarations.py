@@ -18,7 +18,7 @@ from pydantic import ConfigDict
 
 from contracts.base import StrictContract
 from contracts.names import SERVER_PREFIX
-from contracts.packages import REMEDY, PackageFault, fault, load_class, load_declaration, package_of
+from contracts.packages import REMEDY, PackageFault, fault, load_class, load_declaration, note_package, package_of
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
 from contracts.sentences import Message
@@ -251,6 +251,7 @@ def declare_installed() -> None:
         if _declared.setdefault(declaration.name, declaration) != declaration:
             raise ValueError(f"two search providers are named {declaration.name}")
         _packages[declaration.name] = package_of(entry)
+        note_package([declaration.implementation.partition(":")[0]], package_of(entry))
 
 
 def packages_of_providers() -> Mapping[str, str]:

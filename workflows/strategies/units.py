@@ -55,6 +55,13 @@ class UnitStrategy(Strategy):
     planning: str
     """Name of the planning unit."""
 
+    def __init_subclass__(cls) -> None:
+        """Raise TypeError for a position that does not say whose it is."""
+        super().__init_subclass__()
+        position = vars(cls).get("position")
+        if position is not None and not hasattr(position, "NAME"):
+            raise TypeError(f"{position.__name__} needs `NAME: ClassVar[str]`, the name of the strategy")
+
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Call the hook and move on; a report with issues is retried once if the run has a model."""
         position = self.position.of(run.state)

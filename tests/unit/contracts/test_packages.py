@@ -82,6 +82,23 @@ def test_a_class_that_is_misspelt_or_lacks_methods_is_named(folder: Path) -> Non
         load_class("it", "finders_search:Finder", ["search"])
 
 
+def test_a_position_without_the_name_of_its_strategy_is_named_where_the_class_begins(folder: Path) -> None:
+    """Else its runs failed in the product's code, at the first look at their state."""
+    text = """
+from durable_research.workflows.strategies.units import UnitPosition, UnitStrategy
+
+class FinderPosition(UnitPosition):
+    pass
+
+class Finder(UnitStrategy):
+    position = FinderPosition
+"""
+    write(folder, "finders_positions", text)
+    problem = r"TypeError at .*finders_positions\.py:7: FinderPosition needs `NAME: ClassVar\[str\]`, the name of the"
+    with pytest.raises(PackageFault, match=problem):
+        load_class("it", "finders_positions:Finder", METHODS)
+
+
 def test_every_method_that_the_driver_calls_is_required() -> None:
     """So that a class that inherits nothing is complete, too; strategies of product and packages load."""
     public = {name for name in vars(Strategy) if not name.startswith("_")}

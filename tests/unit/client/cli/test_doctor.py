@@ -23,7 +23,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from client.cli.doctor import _check_processes, _check_workers
 from client.cli.trials import ADDRESS
-from contracts import strategies
+from contracts import packages, strategies
 from contracts.defects import Defect
 from contracts.outcome import RunStatus
 from providers.search import declarations
@@ -166,6 +166,7 @@ def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> Non
 def test_packages_are_loaded_and_named_beside_their_defects(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A strategy and a provider that cannot be loaded fail the check and hide no other; a defect goes to its authors."""
     monkeypatch.setitem(strategies._packages, "toy", "the package toy-strategy 1.0")
+    monkeypatch.setitem(packages._packages, "tests", "the package toy-strategy 1.0")
     frames = ["workflows/driver.py:7 in step", "tests/toy/strategy.py:3 in advance"]
     state = states.state(defects=[Defect(error="KeyError", place=frames[-1], frames=frames)]).snapshot()
     store = RecordSessionStore(open_records(None, home, SESSIONS))
