@@ -15,7 +15,7 @@ from client.cli.app import app
 from client.cli.completion import TABLE
 from contracts.names import POOLS
 from contracts.request import Approve, Clarify, Depth, ResearchRequest
-from contracts.strategies import list_selectable
+from contracts.strategies import BUILT_IN as STRATEGIES
 from providers.search.declarations import BUILT_IN
 
 VALUES: dict[str, list[str]] = {
@@ -81,7 +81,7 @@ def settings() -> dict[str, list[str]]:
         named = values.removeprefix("list of: ").split(", ")
         is_listed = all(value.replace("_", "").isalpha() and value.islower() for value in named) and len(named) > 1
         found[path] = named if is_listed else []
-    found["strategy"] = [strategy.name for strategy in list_selectable()]
+    found["strategy"] = [strategy.name for strategy in STRATEGIES if not strategy.scoped]
     found["search.providers"] = [provider.name for provider in BUILT_IN]
     return found
 

@@ -15,7 +15,7 @@ from contracts.request import (
     Depth,
     ResearchRequest,
 )
-from contracts.strategies import list_selectable
+from contracts.strategies import BUILT_IN as STRATEGIES
 from providers.search.declarations import BUILT_IN, search_variables
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
@@ -87,7 +87,7 @@ def request_defaults() -> str:
 def request_fields() -> str:
     """One row per field of the request."""
     schema = ResearchRequest.model_json_schema()
-    strategies = ", ".join(strategy.name for strategy in list_selectable())
+    strategies = ", ".join(strategy.name for strategy in STRATEGIES if not strategy.scoped)
     rows = [
         f"| `{path}` | {strategies if path == 'strategy' else values} | {default} |"
         for path, values, default in fields(schema, schema["$defs"])

@@ -282,7 +282,7 @@ def _check_packages(faulty: Mapping[str, str]) -> Check | None:
     if not packages:
         return None
     if faulty:
-        remedy = "mend or remove the package; workers that need it do not start until then"
+        remedy = "mend or remove the package; workers or runs that need it fail until then"
         return Check("packages", "fail", printable("; ".join(faulty.values())), remedy)
     return Check("packages", "ok", printable(", ".join(package.removeprefix("the package ") for package in packages)))
 
