@@ -30,7 +30,7 @@ from activities.verifying.verification import VerifyingActivities
 from contracts.messages import QueueTurn
 from contracts.names import POOLS, SERVER_PREFIX, TURN
 from contracts.roles import RoleSpec
-from contracts.strategies import declared_roles
+from contracts.strategies import declared_roles, packages_of_strategies
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError, Unavailable
 from providers.extractive.engine import ExtractiveEngine
@@ -60,6 +60,7 @@ from providers.shared.run_queue import RunQueue
 from providers.storage.stored_records import has_sole_sessions
 from providers.webhook import Webhook, read_key
 from workers.dev_server import watch_server
+from workers.package_roles import check_roles
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import code_version, configuration_of, product_version, search_choices, search_model
 from workers.retention import Retention, open_runs, sweep_periodically
@@ -194,6 +195,8 @@ def search_limits(settings: Settings) -> dict[str, ServiceLimits]:
 
 
 async def _models(stores: _Stores) -> list[Activity]:
+    for name in packages_of_strategies():
+        check_roles(name)
     engines: dict[EngineKind, Engine] = {EngineKind.EXTRACTIVE: ExtractiveEngine()}
     if stores.settings.model_configured:
         model = create_language_model(stores.settings, stores.limiter)

@@ -3,7 +3,7 @@
 One table, by the type of the result: a role whose answers refer to no stored text needs no entry.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
@@ -13,22 +13,18 @@ from activities.roles.analyzer import ground_analysis, ground_extraction
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.gap_passages import ground_readings
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_files import prompt_problem
 from activities.roles.report_writing import ground_report, ground_update
 from activities.roles.turn_taking import ground_turn
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.notebooks import AnalysisEntry, strip_details
-from contracts.packages import REMEDY, PackageFault, fault
 from contracts.recursive_roles import ExtractorResult, SelfCheckResult
 from contracts.reflective_roles import ReflectorResult
 from contracts.report_updates import ReporterResult
 from contracts.roles import AnalyzeInput, AnalyzerResult, RoleAnswer, RoleSpec, SynthesizerResult
-from contracts.strategies import declaration, packages_of_strategies
 from contracts.summaries import SummarizeInput, SummarizerAnswer, SummarizerResult, SummaryEntry, summary_key
 from contracts.supervisor_roles import RefinerResult
 from contracts.tool_turns import TRANSCRIPT_TYPE, TurnResult
-from providers.extractive.engine import function_of
 from providers.interfaces import ContentStore
 from providers.storage.stored_notebooks import Notebooks
 
@@ -77,36 +73,6 @@ def handler_of(role: RoleSpec[Any, Any]) -> RoleHandler:
     if role.module is None or kind in (TurnResult, SynthesizerResult):
         return handler
     return replace(handler, ground=getattr(import_module(role.module), "ground", _fit))
-
-
-def check_roles(strategy: str) -> None:
-    """Check the modules of the roles of a package's strategy. Raises `PackageFault` for the first that cannot be used.
-
-    Else a run would fail in the middle.
-    """
-    for role, module, what in _external_roles(strategy):
-        try:
-            function = function_of(role.input, module)
-        except Exception as error:  # noqa: BLE001  the code of a package may raise anything
-            raise PackageFault(f"{what} cannot be loaded: {fault(error, module)}; {REMEDY}") from None
-        if function is None and role.has_fallback:
-            problem = f"{module.replace('.', '/')}.py has no function draft"
-            raise PackageFault(f"{what} cannot be used: {problem}; add it, or declare has_fallback=False")
-
-
-def check_prompts(strategy: str) -> None:
-    """Check the prompts of these roles. Raises `PackageFault` for the first that cannot be used."""
-    for role, module, what in _external_roles(strategy):
-        if problem := prompt_problem(role, module.rpartition(".")[0]):
-            raise PackageFault(f"{what} cannot be used: {problem}; correct it, or remove the package")
-
-
-def _external_roles(strategy: str) -> Iterator[tuple[RoleSpec[Any, Any], str, str]]:
-    """Yield the roles of a strategy that are not of the product, each with its module and its name for messages."""
-    package = packages_of_strategies().get(strategy)
-    for role in declaration(strategy).roles:
-        if role.module is not None:
-            yield role, role.module, " of ".join(filter(None, [f"the role {role.name}", package]))
 
 
 def _ground_summary(work: RoleWork[SummarizeInput, SummarizerAnswer]) -> SummarizerResult:

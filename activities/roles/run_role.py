@@ -20,7 +20,7 @@ from activities.journal import CallJournal
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_files import prompt_of, system_of, with_canary
 from activities.roles.prompt_rendering import render_role
-from activities.roles.role_handlers import ResultToStore, check_roles, handler_of
+from activities.roles.role_handlers import ResultToStore, handler_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
 from contracts import failures, summaries
@@ -40,7 +40,7 @@ from contracts.roles import (
     SynthesizerResult,
 )
 from contracts.sentences import Message
-from contracts.strategies import declared_roles, packages_of_strategies
+from contracts.strategies import declared_roles
 from contracts.tokens import RATIOS, ArchiveRecord, CallFidelity, ContentEntry, ItemFidelity, Level
 from contracts.tool_turns import ToolTurnInput, check_tools
 from contracts.vocabulary import EngineKind
@@ -76,11 +76,8 @@ class RoleActivities:
     def register(self) -> list[Callable[..., Any]]:
         """Define one activity per role, under the role's activity name and with its exact types.
 
-        Raises ValueError for a role with tools that could see the text of a page, and `PackageFault` for one of a
-        package that cannot be done.
+        Raises ValueError for a role with tools that could see the text of a page.
         """
-        for name in packages_of_strategies():
-            check_roles(name)
         for role in declared_roles():
             check_tools(role)
         return [self._activity(role) for role in declared_roles()]

@@ -25,7 +25,6 @@ from temporalio.service import RPCStatusCode
 from typer import Option
 
 from activities.notifying import notice_body
-from activities.roles.role_handlers import check_prompts, check_roles
 from client.cli.app import installed_version
 from client.cli.context import CommandContext
 from client.cli.options import AsJson, Commands, Corpus
@@ -77,6 +76,7 @@ from providers.service_calls import is_confidential
 from providers.shared.day_budget import read_day
 from providers.shared.run_queue import read_places
 from workers.composition import open_search_providers, open_servers, open_webhook
+from workers.package_roles import check_prompts, check_roles
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import TRACING_HEADER, Settings
 from workers.settings.models import host_of

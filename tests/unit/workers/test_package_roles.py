@@ -10,14 +10,15 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.failures import MODELS, attempt
-from activities.roles.role_handlers import check_prompts, check_roles
-from activities.roles.run_role import RoleActivities
 from contracts import packages, strategies
 from contracts.packages import PackageFault
 from contracts.roles import RoleSpec
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import EngineTask, RenderedPrompt
 from tests.toy.roles import SCOUT, TOY, ScoutInput
+from workers.composition import compose
+from workers.package_roles import check_prompts, check_roles
+from workers.settings.loading import Settings
 
 GOOD = "version: scout-1\n\n## system\nYou name searches.\n\n## prompt\n{{ query }}\n{{ most_queries }}\n"
 MODULE = "def draft(request, documents):\n    return words[request.query]\n"
@@ -53,18 +54,21 @@ def declare(monkeypatch: pytest.MonkeyPatch, role: RoleSpec[Any, Any]) -> None:
         ("def draft(:", "be loaded: SyntaxError at scouts/scout.py:1: "),
     ],
 )
-def test_a_module_without_what_its_role_needs_keeps_workers_from_starting(
-    folder: Path, text: str, problem: str
+async def test_a_module_without_what_its_role_needs_keeps_workers_from_starting(
+    folder: Path, tmp_path: Path, text: str, problem: str
 ) -> None:
     """A run with this role would fail in the middle; a package that is complete is let through."""
     check_roles("scouting")
     sys.modules.pop("scouts.scout")
     (folder / "scout.py").write_text(text)
     line = f"the role scout of the package scouts 2.1 cannot {problem}"
-    for check in (lambda: check_roles("scouting"), RoleActivities({}, None, None, None).register):
-        with pytest.raises(PackageFault) as refused:
-            check()
-        assert str(refused.value).startswith(line)
+    with pytest.raises(PackageFault) as refused:
+        check_roles("scouting")
+    assert str(refused.value).startswith(line)
+    with pytest.raises(PackageFault) as refused:
+        async with compose(Settings(home=tmp_path / "home"), None, ["models"]):  # type: ignore[arg-type]
+            pass
+    assert str(refused.value).startswith(line)
 
 
 def test_a_role_that_needs_a_model_needs_no_draft(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
