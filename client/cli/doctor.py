@@ -395,7 +395,9 @@ async def _check_readers(context: CommandContext) -> Check:
             socket.create_server(("127.0.0.1", 0)) as server,
         ):
             refused = await pool.call(PROBE, [secret.name], server.getsockname()[1], returns=REFUSED)
-    except (ProviderError, OSError) as error:
+    except OSError as error:
+        return Check("readers", "fail", str(error.strerror or error), "see its reason, and try again")
+    except ProviderError as error:
         return Check("readers", "fail", f"no reader can be started: {error}", "see its reason, and try again")
     allowed = ", ".join(name for name, is_refused in refused.items() if not is_refused)
     if not allowed:

@@ -126,15 +126,23 @@ class SubprocessPool:
                 return child
             await child.kill()
         temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix=TEMPORARY_PREFIX)
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", f"{__package__}.child", str(self._memory_bytes)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={"PYTHONPATH": import_path(), "LANG": "C.UTF-8", "TMPDIR": temporary} | ENVIRONMENT,
-            cwd="/",
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", f"{__package__}.child", str(self._memory_bytes)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env={"PYTHONPATH": import_path(), "LANG": "C.UTF-8", "TMPDIR": temporary} | ENVIRONMENT,
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
+            reason = (error.strerror or type(error).__name__).lower()
+            problem = (
+                f"no process that reads documents can be started ({reason}): check the rights and limits of this user"
+            )
+            raise OSError(error.errno, problem) from None
         return _Child(process, temporary)
 
 

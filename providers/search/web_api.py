@@ -139,10 +139,10 @@ class WebSearch(ABC):
         if none has one. `warnings` are those that only the provider can give.
         """
         if results is None:
-            raise self.unavailable(MALFORMED)
+            raise self.unavailable(f"{MALFORMED}: it has no list of results")
         raw_results = [read(result) if isinstance(result, dict) else None for result in results]
         if raw_results and not any(result and result.url for result in raw_results):
-            raise self.unavailable(MALFORMED)
+            raise self.unavailable(f"{MALFORMED}: none of its {len(raw_results)} results has an address")
         return SearchResponse(
             provider=self.name,
             hits=hits_of(request, self.name, raw_results),

@@ -72,6 +72,18 @@ async def test_a_child_that_computes_crashes_or_eats_memory_is_replaced(function
         assert await pool.call("math:sqrt", 9.0, returns=TypeAdapter(float)) == 3.0
 
 
+async def test_a_child_that_cannot_be_started_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason of the system alone does not tell a person what is not permitted; no folder is left behind."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with SubprocessPool(1) as pool:
+        with pytest.raises(
+            PermissionError, match=r"no process that reads documents can be started \(permission denied"
+        ):
+            await pool.call("math:sqrt", 9.0, returns=TypeAdapter(float))
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_a_child_that_gets_no_processor_time_is_an_outage() -> None:
     """A text is not blamed for a paused machine: the call may be made again, and then succeeds."""
     async with SubprocessPool(1, cpu_seconds=1, wall_factor=0.5) as pool:

@@ -248,5 +248,7 @@ async def test_an_odd_result_costs_at_most_itself(name: str) -> None:
         assert len(hits) <= MODEL_RESULTS
         for useless in ([None], [{}, {}], ["text", 7]):
             rows[:] = useless
-            with pytest.raises(Unavailable, match="documented form"):
+            with pytest.raises(Unavailable, match="documented form") as refused:
                 await search(name, server)
+            if name in OURS:
+                assert f"none of its {len(useless)} results has an address" in str(refused.value)
