@@ -28,6 +28,8 @@ CHARACTERS_AFTER: Final = 1_500
 FEW_BEFORE: Final = 600
 FEW_AFTER: Final = 400
 """Around a passage that the statement does not cite."""
+TELLING_SHARE: Final = 0.2
+"""Share of what a statement lacks from which a passage is shown even if others before it have the same words."""
 AGAIN: Final = "again"
 
 
@@ -113,17 +115,20 @@ def _telling(
 ) -> list[Stretch]:
     """Return the stretches that have what a statement lacks, by words, figures and names in code; the most first.
 
-    Each adds something that those before it do not have. Looked for is what a checker named as missing, else the whole
-    statement: of either, what the passages cited do not have, if anything.
+    Each adds something that those before it do not have, or has a good part of it. Looked for is what a checker named
+    as missing, else the whole statement: of either, what the passages cited do not have, if anything.
     """
-    stated = material.words_of(" ".join(claim.lacking) or claim.text)
+    whole = f"{claim.text} {claim.place.row} {claim.place.column}"  # a cell says it of its row
+    stated = material.words_of(" ".join(claim.lacking) or whole)
     own = material.words_of(" ".join(f"{passage.title} {passage.text}" for passage in claim.passages))
     missing = set(stated - own or stated)
     words = {one: material.words_of(texts[one.source_id][one.start : one.end]) for one in stretches}
     chosen: list[Stretch] = []
+    least = TELLING_SHARE * material.weight_of(missing)
+    telling = {one for one in words if material.weight_of(missing & words[one]) >= least}
     while words:
-        best = max(words, key=lambda one: (material.weight_of(missing & words[one]), one))
-        if missing.isdisjoint(words[best]):
+        best = max(words, key=lambda one: (material.weight_of(missing & words[one]), one in telling, one))
+        if missing.isdisjoint(words[best]) and best not in telling:
             break
         chosen.append(best)
         missing -= words.pop(best)

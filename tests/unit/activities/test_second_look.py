@@ -194,13 +194,20 @@ def test_all_that_is_shown_of_a_cited_page_counts_for_a_statement(monkeypatch: p
 
 
 TARIFF = "# Tariff\n\n" + "Children travel for nothing. " * 12 + "\n\nA permit costs 45 euros, set by port_fee.\n"
+PIER = "# Pier\n\nAt the pier a permit costs 45 euros.\n"
+FEE = "# Dues\n\nA fee is no permit.\n"
 NOISE = "# Workers\n\n" + "\n\n".join(f"Workers of shift {number} have a limit. " * 8 for number in range(40))
 
 
 def asked_with(lacking: tuple[str, ...], *quotes: tuple[str, str]) -> AskedEntry:
     """What a second look at a statement about workers shows, with these passages as further ones."""
     doubtful, material = doubtful_of("The limit is divided among workers, and a permit costs 45 euros [ev-2].\n")
-    pages = {**SOURCES, "src-3": TARIFF, "src-4": NOISE}
+    return looked_at(doubtful[0], material, lacking, *quotes)
+
+
+def looked_at(claim: AskedClaim, material: Material, lacking: tuple[str, ...], *quotes: tuple[str, str]) -> AskedEntry:
+    """What a second look at a statement shows that has these passages as further ones."""
+    pages = {**SOURCES, "src-3": TARIFF, "src-4": NOISE, "src-5": PIER, "src-6": FEE}
     known = [CheckedSource(id=name, title=name, text=DocumentRef(hash=digest(text))) for name, text in pages.items()]
     material = replace(
         material, entry=material.entry.with_fields(sources=known), texts={digest(text): text for text in pages.values()}
@@ -210,7 +217,7 @@ def asked_with(lacking: tuple[str, ...], *quotes: tuple[str, str]) -> AskedEntry
         start = pages[source_id].index(quote)
         found.append(evidence_at(source_id, pages[source_id], start, start + len(quote)))
     others = show_passages([item.id for item in found], material.with_found(found))
-    return ask_again([doubtful[0].with_fields(others=others, found=found, lacking=list(lacking))], material)
+    return ask_again([claim.with_fields(others=others, found=found, lacking=list(lacking))], material)
 
 
 SHIFT = ("src-4", "Workers of shift 20 have a limit.")
@@ -224,6 +231,26 @@ def test_what_a_statement_lacks_comes_first_and_nothing_else_of_other_pages(lack
     assert [section.source_id for section in shown.sections] == ["src-3", "src-2"]
     assert PERMIT[1] in shown.sections[0].text
     assert shown.items[0].sections == [section.id for section in shown.sections]
+
+
+def test_a_second_passage_with_much_of_what_is_missing_is_shown_and_one_with_little_is_not() -> None:
+    """Which of them says it no comparison of words can tell; one that shares a word with the whole says nothing."""
+    lacking = ("a permit by port_fee costs 45 euros for workers of the shift",)
+    fee = ("src-3", "Children travel for nothing.")
+    shown = asked_with(lacking, PERMIT, SHIFT)
+    assert [section.source_id for section in shown.sections] == ["src-3", "src-4", "src-2"]
+    both = asked_with(("a permit costs 45 euros",), PERMIT, ("src-5", "At the pier a permit costs 45 euros."), fee)
+    assert [section.source_id for section in both.sections][:2] == ["src-5", "src-3"]
+    few = asked_with(("a permit by port_fee costs 45 euros",), PERMIT, ("src-6", "A fee is no permit."))
+    assert [section.source_id for section in few.sections] == ["src-3", "src-2"]
+
+
+def test_a_cell_is_looked_for_with_its_row() -> None:
+    """`None in the entry` says of the row what its other cells name."""
+    table = "| Release | Fault | Action |\n|---|---|---|\n| 45 | euros for a permit | None in it [ev-2] |\n"
+    doubtful, material = doubtful_of(table)
+    cell = next(item for item in doubtful if item.text == "None in it")
+    assert [section.source_id for section in looked_at(cell, material, (), PERMIT).sections] == ["src-3", "src-2"]
 
 
 def test_where_no_word_is_missing_all_that_is_in_doubt_is_looked_for() -> None:
