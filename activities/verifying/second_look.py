@@ -124,8 +124,9 @@ def _telling(
     missing = set(stated - own or stated)
     words = {one: material.words_of(texts[one.source_id][one.start : one.end]) for one in stretches}
     chosen: list[Stretch] = []
+    shares = {one: material.weight_of(missing & words[one]) for one in words}
     least = TELLING_SHARE * material.weight_of(missing)
-    telling = {one for one in words if material.weight_of(missing & words[one]) >= least}
+    telling = {one for one, share in shares.items() if share and share >= least}
     while words:
         best = max(words, key=lambda one: (material.weight_of(missing & words[one]), one in telling, one))
         if missing.isdisjoint(words[best]) and best not in telling:

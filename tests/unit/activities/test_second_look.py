@@ -246,11 +246,13 @@ def test_a_second_passage_with_much_of_what_is_missing_is_shown_and_one_with_lit
 
 
 def test_a_cell_is_looked_for_with_its_row() -> None:
-    """`None in the entry` says of the row what its other cells name."""
+    """`None in the entry` says of the row what its other cells name; its own words say nothing that could be found."""
     table = "| Release | Fault | Action |\n|---|---|---|\n| 45 | euros for a permit | None in it [ev-2] |\n"
     doubtful, material = doubtful_of(table)
     cell = next(item for item in doubtful if item.text == "None in it")
     assert [section.source_id for section in looked_at(cell, material, (), PERMIT).sections] == ["src-3", "src-2"]
+    bare = cell.with_fields(place=cell.place.with_fields(row="", column=""))
+    assert [section.source_id for section in looked_at(bare, material, (), PERMIT).sections] == ["src-2"]
 
 
 def test_where_no_word_is_missing_all_that_is_in_doubt_is_looked_for() -> None:
