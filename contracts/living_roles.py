@@ -7,12 +7,13 @@ from typing import Final, Self
 
 from pydantic import Field
 
+from contracts.answer_sizes import QUERY_OUTPUT_TOKENS
 from contracts.base import Contract
 from contracts.lenient import Paragraph, Query, Sentence, UnfitAnswer, distinct, take_first
 from contracts.outlines import clean_heading, fit_outline
 from contracts.plan import MAX_ASSUMPTIONS, MAX_QUESTIONS, QuestionRound
 from contracts.request import Constraints
-from contracts.roles import QUERY_OUTPUT_TOKENS, BriefedInput, RoleAnswer, RoleSpec
+from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
 from contracts.tools import MAX_CALLS, Place, ReadingArguments, SearchArguments, ToolSpec

@@ -3,11 +3,12 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from contracts.answer_sizes import findings_of_text
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MAX_SOURCES
 from contracts.evidence import Finding, Gap, Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.roles import AnalyzeInput, SourceExtract, WriteInput, findings_of_text
+from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import GapStatus, NodeStatus

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from contracts.answer_sizes import rewriting_tokens
 from contracts.call_sizes import (
     FINDINGS_PER_SUB_QUERY,
     asked_output,
@@ -29,7 +30,7 @@ from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import ARRANGER, REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
-from contracts.roles import ANALYZER, SYNTHESIZER, AnalyzeInput, RoleInput, RoleSpec, rewriting_tokens
+from contracts.roles import ANALYZER, SYNTHESIZER, AnalyzeInput, RoleInput, RoleSpec
 from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share
 from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenShare, tokens_left

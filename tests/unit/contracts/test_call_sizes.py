@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from activities.roles.prompt_files import prompt_of
 from activities.roles.prompt_rendering import render_role
-from contracts import roles, supervisor_roles
+from contracts import answer_sizes, roles, supervisor_roles
 from contracts.addresses import digest
 from contracts.call_sizes import (
     CallSizes,
@@ -257,7 +257,7 @@ def test_claims_with_many_passages_are_divided_over_more_calls(sizes: list[int],
 @pytest.mark.parametrize(("characters", "expected"), [(900, 5), (6_400, 14), (60_000, 20)])
 def test_the_number_of_findings_follows_what_is_shown(characters: int, expected: int) -> None:
     """A page of settings has one in each paragraph; of sections alone these count, not the pages that they are from."""
-    assert max(5, roles.findings_of_text(characters)) == expected
+    assert max(5, answer_sizes.findings_of_text(characters)) == expected
     page = roles.SourceExtract(id="src-1", text=DocumentRef(hash=digest("page"), size=400_000))
     wanted = [SectionRef(source_id="src-1", start=0, end=characters)]
     request = roles.AnalyzeInput(sub_query=PlanNode(id="sq-1", text="which settings"), sources=[page], wanted=wanted)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from contracts.answer_sizes import WORD_OUTPUT_TOKENS
 from contracts.outcome import CallAccount
-from contracts.roles import SYNTHESIZER, WORD_OUTPUT_TOKENS, SynthesizerResult
+from contracts.roles import SYNTHESIZER, SynthesizerResult
 from contracts.vocabulary import EngineKind, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost

@@ -12,7 +12,7 @@ from activities.roles.prompt_rendering import ItemTexts, render_role
 from activities.roles.run_role import task_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
-from contracts import recursive_roles, roles, supervisor_roles
+from contracts import answer_sizes, recursive_roles, roles, supervisor_roles
 from contracts.checking import CheckedSource
 from contracts.checking_roles import REVIEWER, ReviewedClaim, ReviewInput
 from contracts.evidence import Gap, SectionRef, Verdict
@@ -181,7 +181,7 @@ def test_a_second_reading_is_asked_for_as_many_findings_as_its_sections_have(cha
     wanted = [SectionRef(source_id=SOURCE, start=0, end=characters)]
     queries = [PlanNode(id=f"sq-{number}", text="what vacuum does") for number in range(5)]
     request = analyze_input([source(reference(TEXT))], wanted=wanted, sub_queries=queries, shown_before=True)
-    assert request.finding_limit == max(3, roles.findings_of_text(characters))
+    assert request.finding_limit == max(3, answer_sizes.findings_of_text(characters))
     assert request.with_fields(shown_before=False).finding_limit >= 15
 
 
