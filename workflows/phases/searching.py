@@ -26,6 +26,7 @@ from workflows.rules.sub_queries import find_asked, query_record
 from workflows.run.budget import account
 from workflows.run.calls import (
     call_options,
+    defects_of,
     describe_failure,
     is_cancelled,
     is_outage,
@@ -279,6 +280,7 @@ class Searching:
             if is_cancelled(error):
                 raise
             account(run.state, AgentRole.GATHERER, spent_by(error))
+            run.state.work.note_defects(defects_of(error))
             return Answers(
                 errors={provider: reason_of(error)},
                 asked=[query_record(query, provider, found=None, source_type=source_type.value)],

@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.addresses import digest, source_id
+from contracts.defects import Defect
 from contracts.evidence import DocumentRef, QueryRecord, SearchHit
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.outcome import Usage
@@ -79,6 +80,24 @@ async def test_sources_are_linked_counted_and_reconciled() -> None:
     assert (state.accounts.usage.searches, state.accounts.usage.reads) == (2, 3)
     assert (state.evidence.documents_searched, state.evidence.term_documents) == (7, {"plan": 3})
     assert sorted(shelf.read) == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
+
+
+async def test_a_defect_in_a_search_is_listed_though_the_run_goes_on() -> None:
+    """Its place is what the author of a search provider needs; the type alone names no line."""
+    shelf = Shelf({SECOND.text: ["corpus:m/a"]})
+    defect = Defect(error="KeyError", place="finders/search.py:3 in read", frames=["finders/search.py:3 in read"])
+
+    async def search(request: SearchRequest) -> SearchResponse:
+        if request.text == FIRST.text:
+            details = {"defect": defect.model_dump(mode="json")}
+            raise ApplicationError(defect.text, details, type="KeyError", non_retryable=True)
+        return await shelf.search(request)
+
+    run = run_with(shelf)
+    run.host.implementations["search"] = search  # type: ignore[attr-defined]
+    state = await gather(run)
+    assert state.work.defects == [defect]
+    assert [source.url for source in state.evidence.sources.values()] == ["corpus:m/a"]
 
 
 SITES = [f"https://e.org/{number}" for number in range(5)]
