@@ -18,7 +18,7 @@ from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, AnalyzeInput, SourceExtract
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
-from tests.fakes.states import EMPTY_REF, hit, source
+from tests.fakes.states import EMPTY_REF, finding, hit, source
 from tests.fakes.world import World, begin
 from tests.toy.party import party_declared
 from workflows.run.agents import FINDINGS_OF_AGENT
@@ -228,3 +228,23 @@ async def test_what_an_agent_was_yet_to_search_for_when_its_share_ended_stays_op
     AgentPosition.of(state).open_questions = []
     await AgentStrategy().conclude(run)
     assert state.evidence.gaps == []
+
+
+@pytest.mark.parametrize(("left", "may_look"), [(0.9, False), (1.3, True)])
+async def test_a_last_look_at_gaps_leaves_what_the_text_of_the_report_needs(
+    left: float, may_look: bool, tmp_path: Path
+) -> None:
+    """Where calls cost a small part of what they might, nothing but the report is reserved, and a look takes none of it."""
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    state = run.state
+    state.evidence.findings = [finding(f"Fact {number}") for number in range(200)]
+    state.accounts.call_sizes = {ANALYZER.name: READINGS[ANALYZER.name].with_fields(usd=0.1, most_usd=2.0)}
+    reserved = run.budget.reserved_for_report().cost_usd
+    state.accounts.usage = Usage(cost_usd=2.0 - left * reserved, input_tokens=1, output_tokens=1, model_calls=1)
+    look = MANUAL.with_fields(for_gaps=True)
+    measured = Measured(2_000, is_least=False)
+    if may_look:
+        assert (await run.budget.reserve(ANALYZER, look, measured, 0)).reservation.cost_usd <= (left - 0.9) * reserved
+    else:
+        with pytest.raises(CallRefused):
+            await run.budget.reserve(ANALYZER, look, measured, 0)
