@@ -593,14 +593,16 @@ def _cite(runs: Sequence[Inline], evidence_ids: tuple[str, ...]) -> tuple[Inline
 
 
 def _cite_more(inlines: tuple[Inline, ...], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:
-    """Return a sentence whose last citation, or a new one, names these passages too."""
+    """Return a sentence that cites these passages, too: by its last citation, or by a new one behind further words."""
     marks = [inline for inline in inlines if isinstance(inline, CitationMark)]
     if not marks:
         return _cite(inlines, evidence_ids)
     known = {key for mark in marks for key in mark.evidence_ids}
     more = tuple(key for key in evidence_ids if key not in known)
-    extended = replace(marks[-1], evidence_ids=(*marks[-1].evidence_ids, *more))
     place = max(index for index, inline in enumerate(inlines) if isinstance(inline, CitationMark))
+    if WORD.search("".join(inline.text for inline in inlines[place + 1 :] if isinstance(inline, Run))):
+        return _cite(inlines, more)
+    extended = replace(marks[-1], evidence_ids=(*marks[-1].evidence_ids, *more))
     return (*inlines[:place], extended, *inlines[place + 1 :])
 
 

@@ -171,6 +171,15 @@ def test_what_is_quoted_of_it_becomes_a_citation(verdict: Verdict) -> None:
     assert len(find_doubtful(corrected.entry.claims, verdicts, corrected, known).items) == (verdict is Verdict.PARTIAL)
 
 
+def test_a_citation_follows_the_words_that_had_none() -> None:
+    """Where words follow the last citation of a sentence, a further one stands behind them."""
+    summary = "The lamp burns all night [ev-1], and at spring tide the basin has 12 metres.\n"
+    draft, claims, material = drafted(REPORT.replace(SUMMARY, summary))
+    adopted = adopt_first(claims, answered(claims, Verdict.SUPPORTED, "ev-1", "ev-2"), material)
+    _, _, _, text = cite_further(draft, material, adopted)
+    assert text == draft.replace("12 metres.\n", "12 metres [ev-2].\n", 1)
+
+
 @pytest.mark.parametrize(
     ("verdict", "quoted"),
     [(Verdict.SUPPORTED, ["ev-1"]), (Verdict.UNSUPPORTED, ["ev-2"]), (Verdict.CONTRADICTED, ["ev-2"])],
