@@ -16,7 +16,7 @@ import providers
 from activities.preparation import ResearchConfiguration
 from contracts.outcome import Usage
 from contracts.request import Depth, SourceType
-from contracts.resolved import EffectiveLimits, EffectiveSearch, Hook, ProviderChoice
+from contracts.resolved import EffectiveLimits, EffectiveSearch, Hook, ModelPrice, ProviderChoice
 from contracts.strategies import list_declared
 from contracts.vocabulary import Tier
 from providers.errors import NotConfigured
@@ -56,6 +56,11 @@ def configuration_of(
     def call_usd(model: str, usage: Usage) -> float | None:
         return table.cost_usd(split_name(model, models.endpoints)[1], usage, full_name=model)
 
+    def highest_price(model: str) -> ModelPrice | None:
+        # A reservation must never be too small; but no prompt is longer than the window, beyond which some ask twice.
+        window = models.capabilities_of(model).window
+        return table.highest(split_name(model, models.endpoints)[1], full_name=model, window=window)
+
     def search_usd(provider: str) -> float | None:
         price = settings.search.usd_per_1000.get(provider)
         if price is not None:
@@ -70,8 +75,7 @@ def configuration_of(
         reasoning_tokens=lambda model: models.capabilities_of(model).reasoning_tokens,
         reasons=lambda model: models.capabilities_of(model).reasons,
         takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
-        # The highest: a reservation must never be too small.
-        model_price=lambda model: table.highest(split_name(model, models.endpoints)[1], full_name=model),
+        model_price=highest_price,
         call_usd=call_usd,
         search_usd=search_usd,
         choose_providers=choose_providers,

@@ -172,6 +172,8 @@ CACHE_READ_FACTOR: Final = 0.1
 """Factor on the configured input price of tokens read from the cache (the provider's page on prompt caching)."""
 CACHE_WRITE_FACTOR: Final = 1.25
 """Factor on the configured input price of tokens written to the cache, for five minutes (the same page)."""
+BEYOND_THRESHOLDS: Final = 10 * MILLION
+"""Tokens of a prompt from which no price list asks for more."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
 
 
@@ -199,17 +201,20 @@ class PriceTable:
         weighed = usage.input_tokens - read - write + read * CACHE_READ_FACTOR + write * CACHE_WRITE_FACTOR
         return (weighed * own.input + usage.output_tokens * own.output) / MILLION
 
-    def highest(self, model: str, *, full_name: str | None = None) -> ModelPrice | None:
-        """Return the highest prices of a call, long prompts and cache writes included; None if unknown."""
+    def highest(self, model: str, *, full_name: str | None = None, window: int | None = None) -> ModelPrice | None:
+        """Return the highest prices of a call, cache writes included; None if unknown.
+
+        `window` are the tokens that a prompt and its answer may have together: what longer prompts cost is left out.
+        None: a prompt of any length.
+        """
         own = self._own(model, full_name)
         if own is not None:
             return ModelPrice(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
-        millions = 10  # beyond the threshold of every price list
-        tokens = millions * MILLION
+        tokens = window or BEYOND_THRESHOLDS
         prices = _library_prices(model, Usage(input_tokens=tokens, cache_write_tokens=tokens, output_tokens=tokens))
         if prices is None:
             return None
-        return ModelPrice(input=prices[0] / millions, output=prices[1] / millions)
+        return ModelPrice(input=prices[0] / tokens * MILLION, output=prices[1] / tokens * MILLION)
 
     def _own(self, model: str, full_name: str | None) -> ModelPrice | None:
         names = (full_name or model, model, without_date(model))

@@ -135,6 +135,13 @@ def test_the_reserve_is_for_the_dearest_model_that_may_answer(tmp_path: Path) ->
     assert resolved(tmp_path, Models(complex="paid:dear")).model_prices == {"complex": dear}
 
 
+@pytest.mark.parametrize(("window", "price"), [(200_000, 3.75), (1_000_000, 7.5)])
+def test_the_reserve_knows_the_window_of_its_model(tmp_path: Path, window: int, price: float) -> None:
+    """What longer prompts than its own cost is reserved for none of its calls."""
+    text = f'[models]\ndefault = "own:claude-sonnet-4-5"\n[models.endpoints.own]\nbase_url = "http://own.example"\nwindow = {window}'
+    assert resolved(tmp_path, text=text).model_prices["complex"].input == price
+
+
 # --- variables of the openai SDK --------------------------------------------------------------------------------------
 def test_openai_variables_name_the_endpoint_where_nothing_else_does(tmp_path: Path) -> None:
     """The key alone means the public address, an address alone a server without a key; both speak chat completions."""

@@ -387,3 +387,11 @@ def test_configured_prices_come_first() -> None:
     assert table.highest("m") == ModelPrice(input=1.25, output=2)
     assert table.highest("claude-haiku-5-5") == ModelPrice(input=0.625, output=2.5)
     assert table.highest("qwen3-8b") is None
+
+
+def test_no_price_is_reserved_for_prompts_longer_than_the_window() -> None:
+    """A list that asks twice as much beyond 200,000 tokens is counted so only where a prompt can have as many."""
+    highest = PriceTable().highest
+    assert highest("claude-sonnet-4-5", window=200_000) == ModelPrice(input=3.75, output=15)
+    assert highest("claude-sonnet-4-5", window=1_000_000) == highest("claude-sonnet-4-5")
+    assert highest("claude-sonnet-4-5") == ModelPrice(input=7.5, output=22.5)
