@@ -141,7 +141,7 @@ async def serve(
     log_format = options.log_format
     ensure_folder(settings.home, SET_HOME)
     if log_format == "console":
-        print_progress(f"starting server and workers on {settings.home}; {settings.model_reason}")
+        print_progress(f"starting server and workers on {settings.home}")
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
     process = replace(options.process(), drain=DRAIN_TIME, ui=True, takes_over=True)
@@ -211,7 +211,7 @@ async def _announce(
     if settings.model_configured:
         used = f"{models} at {settings.model_host}"
     else:
-        used = f"none; {settings.model_reason}"
+        used = f"none, so reports are passages; {settings.model_reason}"
     addresses = {
         "model": used,
         "server": process.connection.address,

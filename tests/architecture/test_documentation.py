@@ -86,6 +86,17 @@ def test_files_that_pages_name_exist() -> None:
         assert [name for name in named if not (ROOT / name).exists()] == [], relative(path)
 
 
+def test_the_index_has_every_decision_under_its_title() -> None:
+    """Each record has its row, in the order of the numbers, and the row has the title of the record."""
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    rows = []
+    for path in sorted(folder.glob("0*.md")):
+        number, title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ").split(" ", 1)
+        rows.append(f"| [{number}]({path.name}) | {title} |")
+    assert re.findall(r"^\| \[.+$", index, re.MULTILINE) == rows
+
+
 @cache
 def headings(path: Path) -> set[str]:
     lines = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)

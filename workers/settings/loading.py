@@ -191,7 +191,7 @@ class Settings(FileSettings):
         if DEFAULT_ENDPOINT in self.model_keys():
             variable = self.key_variable(DEFAULT_ENDPOINT)
             return f"{variable} is set, but no model is named: set RESEARCH_MODEL or give --model"
-        return f"no model is named: set RESEARCH_MODEL, and {ENDPOINT_VARIABLES}"
+        return f"no model is named: set RESEARCH_MODEL or give --model, and set {ENDPOINT_VARIABLES}"
 
     @property
     def model_host(self) -> str | None:
