@@ -26,6 +26,7 @@ FENCES: Final = ("```", "~~~")
 AFTER_TERM_CHARACTERS: Final = 4_000
 """Between a term and a later paragraph that may still speak of it."""
 LISTING_CHARACTERS: Final = 2_000  # shown of a listing above one of its lines
+ROW_CHARACTERS: Final = 400  # shown of a row of a table behind a passage in it
 
 
 def listing_above(text: str, start: int) -> int | None:
@@ -211,6 +212,15 @@ def _terms_of(lines: list[str]) -> list[str]:
     return [line.rstrip() for line in terms]
 
 
+def _rest_of_line(text: str, start: int) -> str:
+    """Return the text from a place to the end of its line; of a long rest the first words."""
+    end = text.find("\n", start)
+    rest = text[start : end if end >= 0 else len(text)]
+    if len(rest) <= ROW_CHARACTERS:
+        return rest
+    return rest[:ROW_CHARACTERS].rsplit(" ", 1)[0]
+
+
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
     """Return a passage with the heading above it and the text around it in its source, as shown to checkers.
 
@@ -224,7 +234,8 @@ def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> Show
             is_whole = text.startswith(FENCES, listing)
             before = (surroundings(text, listing, listing)[0] if is_whole else "") + text[listing : item.start]
     elif head := table_head(text, item.start):
-        before, after = text_around(text, item.start, item.end)
+        before = text_around(text, item.start, item.end)[0]
+        after = _rest_of_line(text, item.end)
         row = text.rfind("\n", 0, item.start) + 1
         before = f"{head}\n{text[row : item.start]}" if head not in before else before
     else:

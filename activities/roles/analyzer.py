@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from activities.reporting.passages import term_above
-from activities.roles.grounding import RoleWork, evidence_at, find_quote, find_quotes
+from activities.roles.grounding import MAX_QUOTE_CHARACTERS, RoleWork, evidence_at, find_quote, find_quotes
 from contracts.addresses import PLACE_CHARACTERS, canonical_url, finding_id, linked_place
 from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
@@ -30,16 +30,15 @@ from contracts.roles import (
 from contracts.texts import plural
 from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
-from providers.text import sentence_spans
 from providers.tokens.sections import sections_of
 from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages
+from providers.tokens.surroundings import sentence_at
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
 MAX_LINKED_PLACES: Final = 25  # of a page that was read, in the order of its text
-FENCE: Final = "```"
 MAX_PLACES: Final = 20  # places of a figure or a name in a source at which a passage is looked for
-AROUND_CHARACTERS: Final = 600  # of the text on each side of a place, in which its sentence is found
+AROUND_CHARACTERS: Final = 600  # of the text on each side of a quote, in which a figure or a name is looked for
 RELATED_SHARE: Final = 0.3  # share of a statement's words from which a sentence is about the same thing
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
@@ -343,19 +342,13 @@ def _find_passage(
     best = None
     best_share = RELATED_SHARE
     for match in islice(near, MAX_PLACES):
-        # The paragraph around the place, as a sentence does not cross its borders.
-        start = max(match.start() - AROUND_CHARACTERS, text.rfind("\n\n", 0, match.start()) + 2)
-        end = text.find("\n\n", match.end(), match.end() + AROUND_CHARACTERS)
-        paragraph = text[start : end if end >= 0 else match.end() + AROUND_CHARACTERS]
-        if FENCE in paragraph or text.count(FENCE, 0, start) % 2:
-            continue  # lines of code are no sentence
-        place = match.start() - start
-        sentences = (span for span in sentence_spans(paragraph) if span[0] <= place < span[1])
-        for first, last in sentences:
-            (share,) = shared_words(statement, [paragraph[first:last]], work.request.language)
-            if share >= best_share:
-                best = find_quote(text, paragraph[first:last], start + first)
-                best_share = share
+        sentence = sentence_at(text, match.start(), MAX_QUOTE_CHARACTERS)
+        if sentence is None:
+            continue
+        (share,) = shared_words(statement, [text[slice(*sentence)]], work.request.language)
+        if share >= best_share:
+            best = sentence
+            best_share = share
     if not best:
         return None
     return evidence_at(source.id, text, *best)

@@ -135,9 +135,9 @@ def _answer(
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
     quotes: dict[str, str] = {}
     places: dict[str, QuotePlace] = {}
-    reason = to_line(answers[0].reason, REASON_CHARACTERS)
+    reason = to_line(without_escaped_markers(answers[0].reason), REASON_CHARACTERS)
     for quote in answers[0].quotes[:MAX_QUOTES]:
-        spans = ((passage, _find(passage.text, quote)) for passage in claim.shown_passages)
+        spans = ((passage, find_quote(passage.text, quote)) for passage in claim.shown_passages)
         if found := next(((passage, span) for passage, span in spans if span), None):
             passage, span = found
             quotes.setdefault(to_line(passage.text[slice(*span)], QUOTE_CHARACTERS), passage.evidence_id)
@@ -166,13 +166,8 @@ def _answer(
 
 def _place_in(sections: Sequence[ShownSection], quote: str) -> tuple[ShownSection, tuple[int, int]] | None:
     """Return the first section that has a quote, with the place of the quote in its text; None without any."""
-    spans = ((section, _find(section.text, quote)) for section in sections)
+    spans = ((section, find_quote(section.text, quote)) for section in sections)
     return next(((section, span) for section, span in spans if span), None)
-
-
-def _find(text: str, quote: str) -> tuple[int, int] | None:
-    """Return the place of a quote in a text: as it was copied, or without what a prompt escapes brackets with."""
-    return find_quote(text, quote) or find_quote(text, without_escaped_markers(quote))
 
 
 def _words_of(claim: AskedClaim, parts: Sequence[str]) -> list[str]:

@@ -28,8 +28,9 @@ A = TypeVar("A", bound=RoleAnswer)
 MIN_QUOTE_CHARACTERS: Final = 8  # shorter ones support nothing and occur everywhere
 MAX_QUOTE_CHARACTERS: Final = 2_000
 MAX_QUOTE_PLACES: Final = 50
-VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
-"""Characters that a quote must match; invisible ones, which a prompt does not contain, and backticks may differ."""
+VISIBLE: Final = re.compile(rf"(?:[^\s`\\{INVISIBLE_CLASS}]++|\\(?![\[\]]))+")
+"""Characters that a quote must match; invisible ones, which a prompt does not contain, backticks, and backslashes before
+brackets may differ: prompts escape what looks like a citation of ours."""
 BLANK: Final = re.compile(r"\s")
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|#{1,6}[ \t]++(?P<heading>[^\n]*))", re.MULTILINE
@@ -102,8 +103,8 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
 def find_quotes(text: str, quote: str) -> list[tuple[int, int]]:
     """Return the offsets of a quote at each of its places in a text, at most `MAX_QUOTE_PLACES`; empty without any.
 
-    Only white space, backticks, hyphens within words, and invisible characters, which a prompt does not contain, may
-    differ. A quote of over 2,000 characters is cut at the end of a sentence, else between words. Places where it is a
+    Only white space, backticks, hyphens within words, backslashes before brackets, and invisible characters, which a
+    prompt does not contain, may differ. A quote of over 2,000 characters is cut at the end of a sentence, else between words. Places where it is a
     paragraph of its own come first: a short definition may stand within another sentence, too.
     """
     stripped = quote.strip()

@@ -41,6 +41,26 @@ def surroundings(text: str, start: int, end: int) -> tuple[str, str]:
     return _before(text, blocks, start), _after(text, blocks, end)
 
 
+def sentence_at(text: str, place: int, limit: int) -> tuple[int, int] | None:
+    """Return the sentence of a page in which a place lies, or its row of a table; None in a heading or a listing, or if
+    it has more than `limit` characters.
+    """
+    blocks = blocks_of(text)
+    index = _block_at(blocks, place)
+    if index is None or blocks[index].kind is Kind.CODE:
+        return None
+    start = blocks[index].start
+    end = blocks[index].end
+    if blocks[index].kind is not Kind.ROW:
+        spans = sentence_spans(text[start:end])
+        first, last = next(span for span in reversed(spans) if start + span[0] <= place)
+        start, end = start + first, start + last
+    end = start + len(text[start:end].rstrip())
+    if place >= end or end - start > limit:
+        return None
+    return start, end
+
+
 def _before(text: str, blocks: Sequence[PassageBlock], start: int) -> str:
     index = _block_at(blocks, start)
     if index is not None:
@@ -63,14 +83,16 @@ def _block_at(blocks: Sequence[PassageBlock], place: int) -> int | None:
 def _last_sentences(text: str, start: int, end: int, limit: int) -> int:
     """Return where the last sentences of `text[start:end]` begin that have at most `limit` characters together.
 
-    A part of a sentence that is longer than that begins with a word.
+    A single one may have twice as many; a part of a longer one begins with a word.
     """
     if end - start <= limit:
         return start
     first = end - limit
-    begins = [first + begin for begin, _ in sentence_spans(text[first:end])][1:]
-    if begins:
-        return begins[0]
+    earliest = max(start, first - limit)
+    begins = [earliest + begin for begin, _ in sentence_spans(text[earliest:end])]
+    whole = begins if earliest == start else begins[1:]
+    if whole:
+        return next((begin for begin in whole if begin >= first), whole[-1])
     blank = text.find(" ", first, end)
     return blank + 1 if blank >= 0 else first
 
@@ -90,18 +112,49 @@ def _above(text: str, blocks: Sequence[PassageBlock], index: int, *, is_first: b
         places.append(label)
     if item := _item_above(blocks, index):
         places.append((_last_sentences(text, item.start, item.end, LEAD_CHARACTERS), item.end))
-    elif block.kind is Kind.ITEM and block.lead:
-        first, last = block.lead
-        places.append((_last_sentences(text, first, last, LEAD_CHARACTERS), last))
-    elif block.kind in (Kind.PROSE, Kind.CODE) and is_first and index and blocks[index - 1].headings == block.headings:
-        above = blocks[index - 1]
-        if above.kind in (Kind.PROSE, Kind.LINE):
-            first = _last_sentences(text, above.start, above.end, LEAD_CHARACTERS)
-            spans = sentence_spans(text[first : above.end])
-            is_last = block.kind is Kind.PROSE and spans  # a listing is a part of what its paragraph says
-            places.append((first + spans[-1][0] if is_last else first, above.end))
+    elif block.kind is Kind.ITEM:
+        places += _introduction(text, block)
+    elif block.kind in (Kind.PROSE, Kind.CODE) and is_first and index:
+        places += _said_above(text, blocks, index)
     # A label that stands below the sentence before its paragraph makes that one needless.
     return [place for place in places if place[0] >= places[0][0]]
+
+
+def _said_above(text: str, blocks: Sequence[PassageBlock], index: int) -> list[tuple[int, int]]:
+    """Return the places of what a block below others may go on from: the sentence above it, a listing with the sentence
+    before that, or the last item of a list with its introduction.
+    """
+    above = blocks[index - 1]
+    if above.headings != blocks[index].headings:
+        return []
+    first = _last_sentences(text, above.start, above.end, LEAD_CHARACTERS)
+    if above.kind is Kind.LINE:
+        return [(first, above.end)]
+    if above.kind is Kind.ITEM:
+        return [*_introduction(text, above), (first, above.end)]
+    is_listing = blocks[index].kind is Kind.CODE  # which is a part of what its paragraph says
+    if above.kind is Kind.PROSE:
+        last = sentence_spans(text[first : above.end])[-1][0]
+        return [(first if is_listing else first + last, above.end)]
+    if above.kind is Kind.CODE and not is_listing:
+        before = _said_above(text, blocks, index - 1) if index > 1 else []
+        return [*before, (_last_lines(text, above), above.end)]
+    return []
+
+
+def _introduction(text: str, item: PassageBlock) -> list[tuple[int, int]]:
+    """Return the place of what introduces the list of an item, if anything does."""
+    if not item.lead:
+        return []
+    first, last = item.lead
+    return [(_last_sentences(text, first, last, LEAD_CHARACTERS), last)]
+
+
+def _last_lines(text: str, listing: PassageBlock) -> int:
+    """Return where a listing begins, or the last lines of a long one."""
+    if listing.end - listing.start <= LISTING_CHARACTERS:
+        return listing.start
+    return text.find("\n", listing.end - LISTING_CHARACTERS, listing.end) + 1 or listing.start
 
 
 def _label_above(text: str, blocks: Sequence[PassageBlock], index: int) -> tuple[int, int] | None:

@@ -59,7 +59,7 @@ def beside(quote: str, page: str = PAGE) -> tuple[str, str]:
             f"{LEAD}{OMISSION}- Leave the path and grant rights. All users share it.",
             "It suits one user.",
         ),
-        ("In both cases a restart is needed.", "", "It takes a second."),
+        ("In both cases a restart is needed.", f"{LEAD}{OMISSION}- Write whole names.", "It takes a second."),
         ("This can be done in three ways", "A user may want to limit them.", ", of which the following are examples:"),
         (
             "The protection can be turned off by setting this option to 0.",
@@ -180,12 +180,12 @@ The last one may be open.
     [
         ("It was refused before.", "- Refuse generated columns in keys (A. B.)"),
         ("Some cases were missed.", "- Refuse generated columns in keys (A. B.) …"),
-        ("Rows were missing.", ""),
-        ("The last one may be open.", ""),
+        ("Rows were missing.", "- Fix pruning of default parts (C. D.)"),
+        ("The last one may be open.", "2. Create its parts."),
     ],
 )
-def test_a_paragraph_between_two_items_belongs_to_the_first(quote: str, before: str) -> None:
-    """It says what an entry means that names the matter; below the last item a list may have ended."""
+def test_a_paragraph_between_or_below_items_comes_with_the_one_above(quote: str, before: str) -> None:
+    """It says what an entry means that names the matter, or goes on from the last one of a list."""
     assert beside(quote, CHANGES)[0] == before
 
 
@@ -196,3 +196,33 @@ def test_the_listing_below_a_passage_belongs_to_it(monkeypatch: pytest.MonkeyPat
     assert after.endswith("RANGE (day); ```")
     monkeypatch.setattr("providers.tokens.surroundings.LISTING_CHARACTERS", 40)
     assert beside("Create the table with a key.", CHANGES)[1].endswith("(day date)")
+
+
+def test_a_paragraph_below_a_listing_comes_with_it_and_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on from what the listing shows: "this" is the command in it; of a long listing the last lines are shown."""
+    page = "# Old data\n\nIt grows. Drop the part:\n\n```\nDROP TABLE a;\nDROP TABLE b;\n```\n\nThis is fast. It locks.\n"
+    assert beside("This is fast.", page)[0] == "It grows. Drop the part: ``` DROP TABLE a; DROP TABLE b; ```"
+    assert beside("It locks.", page)[0].endswith("``` This is fast.")
+    monkeypatch.setattr("providers.tokens.surroundings.LISTING_CHARACTERS", 20)
+    assert beside("This is fast.", page)[0] == "It grows. Drop the part: … DROP TABLE b; ```"
+
+
+def test_a_sentence_before_a_passage_begins_where_it_begins() -> None:
+    """A long one is shown whole up to twice the room of the sentences before a passage, as its subject stands first."""
+    long = f"The limit holds {'and so on ' * 50}for all. "
+    assert len(long) > BEFORE_CHARACTERS
+    before, _ = beside("This is it.", f"First. {long}This is it.\n")
+    assert before.startswith("The limit holds")
+
+
+def test_a_passage_in_a_row_of_a_table_comes_with_the_whole_row() -> None:
+    """Its example stands behind it, and other rows speak of other things."""
+    rows = f"| `a` | Takes one. {'More of it. ' * 12}`a(1)` |\n| `b` | Takes two. |\n"
+    page = f"# Functions\n\n| Name | Meaning |\n| --- | --- |\n{rows}"
+    start = page.index("Takes one.")
+    item = Evidence(id="ev-1", source_id="src-1", start=start, end=start + len("Takes one."))
+    shown = show_passage(item, "Manual", page)
+    assert shown.before.endswith("\n| `a` | ")
+    assert shown.after.endswith("`a(1)` |")
+    endless = show_passage(item, "Manual", page.replace("More", "More " * 400))
+    assert len(endless.after) <= 400

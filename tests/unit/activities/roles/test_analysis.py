@@ -79,10 +79,14 @@ COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Größe und Café steht hie
         ("Set `wal_level` to `replica` first.", "Set wal_level to replica", "Set `wal_level` to `replica`"),
         ("`a_b`\n(`int`) sets it.", "a_b (int) sets", "`a_b`\n(`int`) sets"),
         ("Set `a b` or `c d` now.", "b` or\u200b `c d` now", "b` or `c d` now"),
+        (r"Match \[a-z\] or [1, 2] here.", r"Match \[a-z\] or \[1, 2\] here", r"Match \[a-z\] or [1, 2] here"),
+        (r"Match \[a-z\] or C:\dir here.", r"Match [a-z] or C:dir here", None),
     ],
 )
 def test_a_quote_is_found_word_for_word_or_not_at_all(text: str, quote: str, words: str | None) -> None:
-    """White space, compositions, hyphens in words and signs that nobody sees may differ; offsets are of the text."""
+    """White space, compositions, hyphens in words, backslashes before brackets and signs that nobody sees may differ;
+    offsets are of the text.
+    """
     found = find_quote(text, quote)
     assert (None if found is None else text[slice(*found)]) == words
 
@@ -360,3 +364,25 @@ def test_a_missing_name_is_looked_for_near_the_quote(text: str, is_added: bool) 
     result = ground_analysis(RoleWork(roles.ANALYZER, request, answer, {reference(page).hash: page}, EngineKind.MODEL))
     assert [page[one.start : one.end] for one in result.evidence] == [TIMES, *([LATER] if is_added else [])]
     assert bool(result.findings[0].remarks) != is_added
+
+
+@pytest.mark.parametrize(
+    ("text", "passage"),
+    [
+        ("| a | b |\n| --- | --- |\n| `size` | {filler} |\n| `limit` | {further} |", "| `limit` | {further} |"),
+        ("{filler}{filler}{further} {filler}", "{further}"),
+        ("```\n{further}\n```", ""),
+    ],
+    ids=["row of a table", "long paragraph", "listing"],
+)
+def test_a_passage_that_is_added_is_a_whole_sentence_or_row(text: str, passage: str) -> None:
+    """A part that begins within a word, or reaches over several rows, supports what it is not about."""
+    filler = "Other words stand here. " * 40
+    page = f"# Launcher\n\n{TIMES}\n\n{text}\n".format(further=LATER, filler=filler)
+    quote = {"source_id": SOURCE, "quote": TIMES}
+    content = "The launcher of PostgreSQL starts a worker every 60 seconds."
+    answer = roles.AnalyzerAnswer.model_validate({"findings": [{"content": content, "quotes": [quote]}]})
+    request = analyze_input([source(reference(page))])
+    result = ground_analysis(RoleWork(roles.ANALYZER, request, answer, {reference(page).hash: page}, EngineKind.MODEL))
+    added = [page[one.start : one.end] for one in result.evidence][1:]
+    assert added == ([passage.format(further=LATER)] if passage else [])
