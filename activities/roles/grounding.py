@@ -29,8 +29,8 @@ MIN_QUOTE_CHARACTERS: Final = 8  # shorter ones support nothing and occur everyw
 MAX_QUOTE_CHARACTERS: Final = 2_000
 MAX_QUOTE_PLACES: Final = 50
 VISIBLE: Final = re.compile(rf"(?:[^\s`\\{INVISIBLE_CLASS}]++|\\(?![\[\]]))+")
-"""Characters that a quote must match; invisible ones, which a prompt does not contain, backticks, and backslashes before
-brackets may differ: prompts escape what looks like a citation of ours."""
+"""Characters that a quote must match; invisible ones, which a prompt does not contain, backticks, and backslashes
+before brackets may differ: prompts escape what looks like a citation of ours."""
 BLANK: Final = re.compile(r"\s")
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|#{1,6}[ \t]++(?P<heading>[^\n]*))", re.MULTILINE
@@ -104,8 +104,9 @@ def find_quotes(text: str, quote: str) -> list[tuple[int, int]]:
     """Return the offsets of a quote at each of its places in a text, at most `MAX_QUOTE_PLACES`; empty without any.
 
     Only white space, backticks, hyphens within words, backslashes before brackets, and invisible characters, which a
-    prompt does not contain, may differ. A quote of over 2,000 characters is cut at the end of a sentence, else between words. Places where it is a
-    paragraph of its own come first: a short definition may stand within another sentence, too.
+    prompt does not contain, may differ. A quote of over 2,000 characters is cut at the end of a sentence, else between
+    words. Places where it is a paragraph of its own come first: a short definition may stand within another sentence,
+    too.
     """
     stripped = quote.strip()
     if len(_flatten(stripped)[0].strip()) < MIN_QUOTE_CHARACTERS:

@@ -200,7 +200,9 @@ def test_the_listing_below_a_passage_belongs_to_it(monkeypatch: pytest.MonkeyPat
 
 def test_a_paragraph_below_a_listing_comes_with_it_and_its_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on from what the listing shows: "this" is the command in it; of a long listing the last lines are shown."""
-    page = "# Old data\n\nIt grows. Drop the part:\n\n```\nDROP TABLE a;\nDROP TABLE b;\n```\n\nThis is fast. It locks.\n"
+    page = (
+        "# Old data\n\nIt grows. Drop the part:\n\n```\nDROP TABLE a;\nDROP TABLE b;\n```\n\nThis is fast. It locks.\n"
+    )
     assert beside("This is fast.", page)[0] == "It grows. Drop the part: ``` DROP TABLE a; DROP TABLE b; ```"
     assert beside("It locks.", page)[0].endswith("``` This is fast.")
     monkeypatch.setattr("providers.tokens.surroundings.LISTING_CHARACTERS", 20)
