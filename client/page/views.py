@@ -27,6 +27,7 @@ from client.view.words import (
     local_time,
     printable,
     seconds_since,
+    task_text,
     thread_words,
     usage_text,
     waits_of,
@@ -186,7 +187,7 @@ def work_of(status: ResearchStatus) -> list[WorkRow]:
 
 def _agent_row(level: int, agent: AgentProgress) -> WorkRow:
     mark = AGENT_MARKS.get(agent.status, Mark.FAILED)
-    return WorkRow(SIGNS[mark], f"{agent.id} {agent_text(agent)}", agent.task, level, mark.value)
+    return WorkRow(SIGNS[mark], f"{agent.id} {agent_text(agent)}", task_text(agent), level, mark.value)
 
 
 def news_of(events: Iterable[Event]) -> list[str]:

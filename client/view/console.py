@@ -120,7 +120,9 @@ def _work(status: ResearchStatus) -> Iterable[Row]:
         yield Row(unit.label, " · ".join(filter(None, parts)), *MARKS[unit.mark])
     for level, agent in (pair for top in status.agents for pair in top.walk()):
         mark = AGENT_MARKS.get(agent.status, Mark.FAILED)
-        yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{words.agent_text(agent)}: {agent.task}", *MARKS[mark])
+        yield Row(
+            f"{'  ' * (level - 1)}{agent.id}", f"{words.agent_text(agent)}: {words.task_text(agent)}", *MARKS[mark]
+        )
 
 
 def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:

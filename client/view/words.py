@@ -19,6 +19,7 @@ from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, sum_totals
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 
 MAX_LINE_LENGTH: Final = 240  # characters
+MAX_TASK_LENGTH: Final = 120  # characters
 LOW_FIDELITY_ADVICE: Final = "fewer sources (limits.max_sources_per_query) or a model with a larger window shows more"
 CLOCK: Final = "%H:%M:%S"
 
@@ -172,6 +173,11 @@ def agent_text(agent: AgentProgress) -> str:
     if agent.problem:
         parts.append(printable(agent.problem))
     return " · ".join(parts)
+
+
+def task_text(agent: AgentProgress) -> str:
+    """Return the beginning of an agent's task, at most MAX_TASK_LENGTH characters; `--json` has it whole."""
+    return shorten(" ".join(printable(agent.task).split()), MAX_TASK_LENGTH)
 
 
 # --- a resolved request and a result -------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, TerminalSink, follow, status_rows
-from client.view.words import event_lines, printable, usage_text
+from client.view.words import MAX_TASK_LENGTH, event_lines, printable, usage_text
 from contracts.outcome import (
     AgentProgress,
     Awaited,
@@ -82,6 +82,16 @@ def event(kind: str, text: str = "", **data: Any) -> Event:
 
 
 # --- the live view -------------------------------------------------------------------------------------------------
+
+
+def test_a_long_task_is_shown_by_its_beginning() -> None:
+    """A task of many sentences takes one row of the status, cut between words; `--json` has the whole."""
+    task = "Find out how plans are read.\nReport " + "every option and its default, " * 60
+    agent = AgentProgress(id="agent-1", task=task, strategy="agent", status=AgentStatus.RUNNING)
+    row = next(row for row in status_rows(status(agents=[agent]), NOW) if row.label == "agent-1")
+    assert row.text.startswith("running: Find out how plans are read. Report every option")
+    assert row.text.endswith("…")
+    assert len(row.text) <= len("running: ") + MAX_TASK_LENGTH
 
 
 def test_the_live_view_shows_status_and_news() -> None:
