@@ -153,3 +153,14 @@ def offered_tools(role: RoleSpec[Any, Any], request: ToolTurnInput) -> list[Tool
     if unknown := set(request.offered) - {tool.name for tool in role.tools}:
         raise ValueError(f"the role {role.name} has no tool {min(unknown)}")
     return [tool for tool in role.tools if not request.offered or tool.name in request.offered]
+
+
+def list_offered(role: RoleSpec[Any, Any], request: ToolTurnInput) -> str:
+    """Return the sentence that names the tools of a turn; empty where it offers all of the role's.
+
+    Raises ValueError for a tool that the role does not have.
+    """
+    offered = offered_tools(role, request)
+    if len(offered) == len(role.tools):
+        return ""
+    return f"Offered in this turn: {', '.join(f'`{tool.name}`' for tool in offered)}."

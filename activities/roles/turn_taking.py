@@ -58,10 +58,10 @@ def render_turn(
     unreadable transcript.
     """
     transcript = _transcript(role, request, documents)
-    opening = _opening(transcript, request)
     try:
-        tool_turns.offered_tools(role, request)
-        messages = _messages(transcript, request)
+        reminder = _reminder(role, request)
+        opening = _opening(transcript, reminder)
+        messages = _messages(transcript, request, reminder)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
     older = {}
@@ -97,16 +97,24 @@ def _transcript(
         raise ContentCorrupt("the stored transcript of a role cannot be read") from None
 
 
-def _opening(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> str:
-    reminder = transcript.turns[0].reminder if transcript.turns else request.reminder
+def _reminder(role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput) -> str:
+    """Return the text after the newest answers, which ends with the tools of the turn if these are not all."""
+    return "\n\n".join(part for part in (request.reminder, tool_turns.list_offered(role, request)) if part)
+
+
+def _opening(transcript: tool_turns.Transcript, newest: str) -> str:
+    """Return the opening with the reminder of the first turn, which is `newest` if none was taken yet."""
+    reminder = transcript.turns[0].reminder if transcript.turns else newest
     return "\n\n".join(part for part in (transcript.opening, guard(reminder).strip()) if part)
 
 
-def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[PromptMessage]:
+def _messages(
+    transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput, reminder: str
+) -> list[PromptMessage]:
     """Return the conversation after the opening, with the newest answers. Raises ValueError if they match no call."""
     if transcript.turns:
         new = _new_guidance(transcript, request)
-        last = _user_message(transcript.turns[-1].calls, request.answers, request.reminder, new, request)
+        last = _user_message(transcript.turns[-1].calls, request.answers, reminder, new, request)
         return [*_earlier_messages(transcript, request), last]
     if request.answers:
         raise ValueError("there are answers, and nothing was called yet")
@@ -292,7 +300,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
             content.append(block)
     turn = tool_turns.TakenTurn(
         answers=_answers_seen(transcript, request),
-        reminder=request.reminder,
+        reminder=_reminder(work.role, request),
         guidance=_new_guidance(transcript, request),
         content=content,
         calls=calls,
@@ -303,7 +311,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
     work.texts.append(stored)
     # Bytes that the next turn sends again.
     sent = [block for message in _earlier_messages(extended, request) for block in message.content]
-    size = len(_opening(extended, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
+    size = len(_opening(extended, "").encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
     return tool_turns.TurnResult(
         transcript=DocumentRef(hash=digest(stored), media_type=tool_turns.TRANSCRIPT_TYPE, size=size),

@@ -48,6 +48,8 @@ from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hi
 
 READING_FACTOR: Final = 1.3
 """What an agent needs for its first call that reads and the turns before it, divided by that call alone."""
+CALLS_OF_READING: Final = 2
+"""Of a limit of calls: a turn of an agent, and the reading that it chooses."""
 MIN_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
 """Largest share of an agent's time for its report, if its run has little time left."""
@@ -59,6 +61,16 @@ MAX_NOTES: Final = 10
 """Notes of one agent that are merged into its run's state."""
 
 Owned = TypeVar("Owned", Finding, QueryRecord)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What is left for readings."""
+
+    readings: int | None
+    """About how many pages can still be read; None: no limit counts that."""
+    limit: StopReason | None = None
+    """The limit that allows the fewest."""
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
@@ -232,6 +244,34 @@ def readings_in(left: AgentShare, tokens: int, usd: float | None) -> int | None:
     if left.cost_usd is not None and usd:
         counts.append(int(left.cost_usd / (READING_FACTOR * usd)))
     return min(counts) if counts else None
+
+
+def readings_paid(
+    left: AgentShare, turns: Usage, reading: Usage, reserved_usd: float | None, usd: float | None
+) -> Room:
+    """Return how many readings the rest of a budget pays for after `turns`, which choose them.
+
+    A reading is made only if all that it may cost, `reserved_usd`, is left; in the end it costs `usd`, as others did.
+    """
+    counts = dict[StopReason, int]()
+    if left.model_calls is not None:
+        counts[StopReason.BUDGET_CALLS] = (left.model_calls - turns.model_calls) // CALLS_OF_READING
+    if left.tokens is not None:
+        counts[StopReason.BUDGET_TOKENS] = _count(left.tokens - turns.tokens, reading.tokens, reading.tokens)
+    if left.cost_usd is not None and reserved_usd and usd:
+        counts[StopReason.BUDGET_COST] = _count(left.cost_usd - turns.known_cost_usd, reserved_usd, usd)
+    if not counts:
+        return Room(None)
+    limit = min(counts, key=lambda reason: counts[reason])
+    return Room(max(0, counts[limit]), limit)
+
+
+def _count(left: float, first: float, each: float) -> int:
+    """Return how many readings fit: the last one needs `first`, those before it `each` with the turns beside them."""
+    beside = (READING_FACTOR - 1) * each
+    if left < first + beside:
+        return 0
+    return 1 + int((left - first - beside) / (READING_FACTOR * each))
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------

@@ -2,22 +2,30 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
-from contracts.call_sizes import USUAL_READING, CallSizes
+from contracts.call_sizes import USUAL_READING, CallSizes, likely_call, likely_cost_share, worst_call
 from contracts.canary import STEERED_NOTE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER
+from contracts.roles import ANALYZER, RoleInput, RoleSpec
 from contracts.sentences import Message
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, StopReason
-from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent, readings_in, with_part
+from workflows.rules.agents import (
+    Room,
+    agent_request,
+    agents_at_once,
+    divide_shares,
+    merge_agent,
+    readings_paid,
+    with_part,
+)
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.checkpoints import Checkpoints
@@ -37,7 +45,9 @@ MIN_GRACE_SECONDS: Final = 0.5
 FINDINGS_OF_AGENT: Final = 15
 """Findings that an agent likely brings, for which room in the report is reserved: 7 agents of a real run had 174."""
 USUAL_AGENTS: Final = 5
-"""Of one turn, before an orchestrator has sent any: real ones sent five to seven."""
+"""Most agents of one turn that are counted on: real orchestrators sent four to seven at first, then one or two."""
+READINGS_OF_AGENT: Final = 3
+"""Pages that one agent likely has read: seven real ones had one to five."""
 MAX_TASK_CHARACTERS: Final = 150
 """Characters of a task, or of a call's subject, shown in a run's log."""
 
@@ -339,15 +349,43 @@ class Agents:
             usd = size.max_usd(self._budget.price(reader))
         return agents_at_once(left, size, usd, number)
 
-    def readings_left(self) -> int | None:
-        """Return about how many pages agents can still have read, beside a report of what was found; None: no limit."""
+    def room_for_reading(self, role: RoleSpec[Any, Any], request: RoleInput, turns: int = 1) -> Room:
+        """Return what is left for pages to read after `turns` of a role, that of the request included.
+
+        It is what a report of what was found leaves, and of what these readings likely bring.
+        """
         run = self._run
         if run.resolved.engine is not EngineKind.MODEL:
-            return None
-        own = run.state.accounts.call_sizes.get(ANALYZER.name)
-        usd = own.usd / own.calls if own is not None and own.usd else None
-        usd = usd or USUAL_READING.max_usd(self._budget.price(ANALYZER))
-        return readings_in(self._left([], FINDINGS_OF_AGENT * USUAL_AGENTS), USUAL_READING.tokens, usd)
+            return Room(None)
+        sizes = run.state.accounts.call_sizes
+        price = self._budget.price(ANALYZER)
+        reserved_usd = USUAL_READING.max_usd(price)
+        own = sizes.get(ANALYZER.name)
+        usd = own.usd / own.calls if own is not None and own.usd else reserved_usd
+        spent = self._likely_turns(role, request, turns)
+        best = Room(0)
+        for agents in range(1, USUAL_AGENTS + 1):  # what more agents find takes more of the budget for its report
+            room = readings_paid(self._left([], FINDINGS_OF_AGENT * agents), spent, USUAL_READING, reserved_usd, usd)
+            if room.readings is None:
+                return room
+            most = READINGS_OF_AGENT * agents if agents < USUAL_AGENTS else room.readings
+            if agents == 1 or min(room.readings, most) > (best.readings or 0):
+                best = Room(min(room.readings, most), room.limit)
+        return best
+
+    def _likely_turns(self, role: RoleSpec[Any, Any], request: RoleInput, turns: int) -> Usage:
+        """Return what so many turns of a role likely use: each is sent the whole conversation."""
+        run = self._run
+        sizes = run.state.accounts.call_sizes
+        bound = worst_call(role, request, run.resolved.reasoning_tokens)
+        turn = likely_call(role, bound, sizes, run.resolved.reasoning_tokens)
+        usd = turn.max_usd(self._budget.price(role)) or 0.0
+        return Usage(
+            model_calls=turns,
+            input_tokens=turns * turn.input_tokens,
+            output_tokens=turns * turn.output_tokens,
+            cost_usd=turns * usd * likely_cost_share(sizes),
+        )
 
     def _searches_shared_out(self) -> int:
         """Return the searches that agents at work may still make."""

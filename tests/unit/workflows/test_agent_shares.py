@@ -7,20 +7,21 @@ from typing import Any
 import pytest
 
 from contracts.addresses import sub_query_id
-from contracts.agents import AgentTask
+from contracts.agents import AgentShare, AgentTask
 from contracts.call_sizes import CallSizes
 from contracts.evidence import Candidate, Gap
-from contracts.orchestrator_roles import AGENT, OpenArguments, WorkInput
+from contracts.orchestrator_roles import AGENT, ORCHESTRATOR, OpenArguments, OrchestrateInput, WorkInput
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.recursive_roles import SCANNER, ScanInput
 from contracts.resolved import ModelPrice
 from contracts.roles import ANALYZER, AnalyzeInput, SourceExtract
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, StopReason
 from tests.fakes.states import EMPTY_REF, finding, hit, source
 from tests.fakes.world import World, begin
 from tests.toy.party import party_declared
+from workflows.rules.agents import Room, readings_paid
 from workflows.run.agents import FINDINGS_OF_AGENT
 from workflows.run.budget import NOTHING
 from workflows.run.inbox import Inbox
@@ -82,17 +83,46 @@ async def test_agents_leave_what_the_report_of_their_findings_needs(tmp_path: Pa
 async def test_an_orchestrator_knows_how_many_pages_its_agents_can_have_read(tmp_path: Path) -> None:
     """Of what the report leaves, by what readings of the run cost; without a limit there is no number."""
     run = await run_of(tmp_path, max_cost_usd=2.0)
-    assert run.agents.readings_left() is None  # rules read for nothing
+
+    def left(turns: int = 1) -> int | None:
+        return run.agents.room_for_reading(ORCHESTRATOR, OrchestrateInput(), turns).readings
+
+    assert left() is None  # rules read for nothing
     run.state.work.resolved = run.state.resolution.with_fields(engine=EngineKind.MODEL)
-    before = run.agents.readings_left()
+    before = left()
     run.state.accounts.call_sizes = {ANALYZER.name: READINGS[ANALYZER.name].with_fields(usd=0.8)}
-    after = run.agents.readings_left()
-    limit(run.state, max_cost_usd=None)
+    after = left()
     assert before is not None
     assert after is not None
     assert 10 <= before <= 25
-    assert after == pytest.approx(before / 3, abs=1)
-    assert run.agents.readings_left() is None
+    assert before / 3 <= after < before / 2
+    assert (left(20) or 0) < after  # what it spends itself, its agents have not
+    limit(run.state, max_cost_usd=None)
+    assert left() is None
+
+
+READING = Usage(input_tokens=7_500, output_tokens=2_000)
+
+
+@pytest.mark.parametrize(
+    ("left", "readings", "ended_by"),
+    [
+        (AgentShare(cost_usd=0.17), 2, StopReason.BUDGET_COST),
+        (AgentShare(cost_usd=0.10), 1, StopReason.BUDGET_COST),
+        (AgentShare(cost_usd=0.08), 0, StopReason.BUDGET_COST),
+        (AgentShare(cost_usd=0.17, model_calls=2), 0, StopReason.BUDGET_CALLS),
+        (AgentShare(cost_usd=0.17, tokens=15_000), 1, StopReason.BUDGET_TOKENS),
+        (AgentShare(), None, None),
+    ],
+)
+def test_no_reading_is_promised_that_its_reservation_forbids(
+    left: AgentShare, readings: int | None, ended_by: StopReason | None
+) -> None:
+    """The last one needs all that it may cost, those before it what such readings do cost; the turns before them are
+    paid first, and the limit that allows the fewest is named.
+    """
+    turns = Usage(model_calls=1, input_tokens=1_000, cost_usd=0.02)
+    assert readings_paid(left, turns, READING, 0.06, 0.04) == Room(readings, ended_by)
 
 
 @pytest.mark.parametrize(("usd", "is_made"), [(0.050, True), (0.040, False)])

@@ -16,6 +16,7 @@ from contracts.addresses import document_at, linked_place, page_place
 from contracts.agents import AT_ONCE
 from contracts.canary import STEERED_NOTE
 from contracts.gaps import SettledGap
+from contracts.orchestrator_roles import AGENT, ORCHESTRATOR
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.roles import AnalyzerResult, ProposedGap
@@ -33,11 +34,13 @@ from tests.fakes.tool_work import answered, blocks, called, listed, offered, ope
 from tests.fakes.world import QUESTION, begin
 from workflows.phases.agent_reading import describe_reading
 from workflows.research_agent import AgentDriver
+from workflows.rules.agents import Room
+from workflows.run.agents import Agents
 from workflows.run.inbox import Reply
 from workflows.strategies.orchestrator.agent_tasks import (
     agent_tasks,
 )
-from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorPosition
+from workflows.strategies.orchestrator.orchestrator_strategy import CYCLES_USED_UP, OrchestratorPosition
 
 Body = Mapping[str, Any]
 Work = Callable[[Body], list[dict[str, Any]]]
@@ -500,6 +503,45 @@ async def test_each_turn_says_what_is_left(tmp_path: Path) -> None:
     for number, body in enumerate(turns[1:], start=1):
         turn = limits.max_iterations - 1 - number
         assert f"Left: {turn} turn" in json.dumps(body["messages"][-1])
+
+
+async def test_each_turn_names_the_tools_that_it_offers(tmp_path: Path) -> None:
+    """Those of the request and no others; a turn that offers all of its role's names none."""
+    _, _, api = await with_model(tmp_path)
+    every = {"orchestrator": ORCHESTRATOR.tools, "agent": AGENT.tools}
+    named = 0
+    for role, tools in every.items():
+        for body in requests_of(api, role):
+            newest = json.dumps(body["messages"][-1])
+            said = re.findall(r"Offered in this turn: ([^.]+)\.", newest)
+            assert [f"`{name}`" for name in offered(body)] == (
+                said[0].split(", ") if said else [f"`{tool.name}`" for tool in tools]
+            )
+            named += bool(said)
+    assert named
+
+
+@pytest.mark.parametrize("limit", ["readings", "cycles"])
+async def test_no_turn_is_paid_in_which_only_the_report_is_left_to_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Where no further agent can have a page read, or the thought before it takes the last turn, the report is written
+    at once; what is left open is told with the limit.
+    """
+    limits = {"max_iterations": 3} if limit == "cycles" else {}
+    if limit == "readings":
+        spent = Room(0, StopReason.BUDGET_COST)
+        monkeypatch.setattr(Agents, "room_for_reading", lambda *_: spent)
+    state, _, api = await directed(
+        monkeypatch, tmp_path, plays([("research_agent", {"task": TASKS[0]})], REPORT), limits=limits
+    )
+    assert len(requests_of(api, "orchestrator")) == 1
+    assert state.evidence.citations
+    reason = OrchestratorPosition.read(state).ended
+    assert reason == (CYCLES_USED_UP if limit == "cycles" else StopReason.BUDGET_COST.text)
+    assert any(item.action == "end_cycles" and item.rationale == reason for item in state.people.decisions)
+    if limit == "readings" and state.evidence.unaddressed_gaps():
+        assert state.work.result.outcome is Outcome.PARTIAL
 
 
 async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

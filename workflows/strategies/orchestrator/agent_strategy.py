@@ -51,6 +51,7 @@ MAX_SILENT_TURNS: Final = 2
 """Consecutive turns without a call after which the agent's work ends."""
 EXTRA_TURNS: Final = 4
 """Turns allowed on top of one per search and per page."""
+NO_MORE_PAID: Final = "your part of the budget pays for no more"
 MAX_SHOWN_ITEMS: Final = 12
 """Pages and gaps in the request, for the scripted fallback."""
 
@@ -396,22 +397,12 @@ def _request(run: ResearchRun) -> WorkInput:
         reminders.append(CALL_A_TOOL)
     elif position.has_searched and has_pages:
         reminders.append("Titles prove nothing: open the most promising pages, unless the task is already answered.")
-    readings = scarce_readings(run.agents.readings_left(), pages_left(state))
-    if position.transcript is not None:  # the opening has them
-        searches = plural(searches_left(state), "search")
-        pages = plural(pages_left(state), "page")
-        left = f"Left: {searches}, {pages} to open; those opened may be read again for another focus."
-        if readings is not None:
-            left += f" Your part of the budget pays for about {plural(readings, 'reading')}."
-        reminders.append(left)
-    return WorkInput(
+    request = WorkInput(
         transcript=position.transcript,
         answers=position.answers,
         offered=offered,
-        reminder="\n".join(reminders),
         searches_left=searches_left(state),
         pages_left=pages_left(state),
-        readings_left=readings,
         reasons=thinks,
         hits=_first_hits(state) if position.transcript is None else [],
         searches_waiting=_searches_waiting(state) if position.transcript is None else [],
@@ -419,6 +410,19 @@ def _request(run: ResearchRun) -> WorkInput:
         searches=position.searches,
         open_gaps=[gap.description for gap in state.evidence.unaddressed_gaps()][:MAX_SHOWN_ITEMS],
     )
+    readings = scarce_readings(run.agents.room_for_reading(AGENT, request).readings, pages_left(state))
+    if position.transcript is not None:  # the opening has what is left
+        reminders.append(_list_left(state, readings))
+    return request.with_fields(reminder="\n".join(reminders), readings_left=readings)
+
+
+def _list_left(state: ResearchState, readings: int | None) -> str:
+    """Return the sentence on what an agent may still do: one number of pages, whatever limits it."""
+    searches = plural(searches_left(state), "search")
+    if readings is not None:
+        return f"Left: {searches}, about {plural(readings, 'reading')} of a page, opened before or not: {NO_MORE_PAID}."
+    pages = plural(pages_left(state), "page")
+    return f"Left: {searches}, {pages} to open; those opened may be read again for another focus."
 
 
 # --- limits --------------------------------------------------------------------------------------------------------
@@ -443,11 +447,11 @@ def searches_left(state: ResearchState) -> int:
 def scarce_readings(readings: int | None, pages: int) -> int | None:
     """Return about how many readings a budget pays for, if these are fewer than the pages that may be opened.
 
-    `readings` is None for a budget without a limit.
+    `readings` is None for a budget without a limit. One is always paid for: without it, no turn would be taken.
     """
     if readings is None or readings >= pages:
         return None
-    return readings
+    return max(1, readings)
 
 
 def pages_left(state: ResearchState) -> int:

@@ -117,6 +117,8 @@ class OrchestratorPosition(UnitPosition):
     """True if agents have reported since the last thought."""
     ended: str = ""
     """Reason why there are no more cycles; empty while there are."""
+    ended_by: StopReason | None = None
+    """The limit that left nothing for another agent, if that is the reason."""
     documents: list[str] = []
     """Ids of the sources in agents' reports; the number of a document is its position, from 1."""
     open_points: list[str] = []
@@ -183,11 +185,13 @@ class OrchestratorStrategy(UnitStrategy):
         has_tasks = bool(unserved_steps(state.work.plan) or unfinished)
         if has_tasks:
             position.first_cycle = position.cycle
-        has_work = has_tasks or state.work.open_pause or position.ended == CYCLES_USED_UP
+        is_cut_short = position.ended == CYCLES_USED_UP or position.ended_by is not None
+        has_work = has_tasks or state.work.open_pause or is_cut_short
         is_planned = position.next_unit is not CycleUnit.PLANNING
         if is_planned and has_work and _cycles_left(position, state.resolution.limits):
             position.next_unit = CycleUnit.CYCLE
             position.ended = ""
+            position.ended_by = None
         position.finished = False
         position.rewritten = False
 
@@ -277,6 +281,7 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
         position.next_unit = CycleUnit.CYCLE
         position.ended = ""
+        position.ended_by = None
 
 
 def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopReason:
@@ -290,6 +295,8 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
         return StopReason.MAX_ITERATIONS
     if not state.evidence.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
+    if position.ended_by is not None:
+        return position.ended_by
     is_judged = state.resolution.engine is EngineKind.MODEL  # rules send one agent for each step and judge nothing
     if is_judged:
         return StopReason.COVERAGE_SUFFICIENT
@@ -344,7 +351,12 @@ async def _cycle(run: ResearchRun) -> None:
 
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
 async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
-    """Have the orchestrator take its turn; return false if it calls no tool, even reminded. Raises `Interrupted`."""
+    """Have the orchestrator take its turn; return false if it calls no tool, even reminded, or has nothing to decide.
+
+    Raises `Interrupted`.
+    """
+    if _end_without_choice(run, position):
+        return False
     for is_silent in (False, True):
         output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, is_silent))
         position.transcript = output.transcript
@@ -362,6 +374,23 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
 
 
 def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
+    """Return the request of a turn, with what is left for agents after it."""
+    request = _turn(run, position, is_silent)
+    readings = run.agents.room_for_reading(ORCHESTRATOR, request, _turns_before_agents(run, position)).readings
+    if position.transcript is None:
+        return request.with_fields(readings_left=readings)
+    turns = max(1, _cycles_left(position, run.resolved.limits))
+    left = f"Left: {plural(turns, 'turn')}, this one included"
+    if readings is not None:
+        left += f", and room for about {plural(readings, 'reading')} of a page by all agents together"
+    pages = run.resolved.limits.max_reads_per_step
+    most = pages if readings is None else min(pages, readings)
+    reminders = [request.reminder, f"{left}. An agent opens at most {plural(most, 'page')}."]
+    return request.with_fields(reminder="\n\n".join(filter(None, reminders)))
+
+
+def _turn(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
+    """Return the request of a turn without what is left."""
     state = run.state
     thinks = thinks_by_itself(run.resolved, ORCHESTRATOR)
     opening = position.transcript is None
@@ -376,13 +405,6 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
     must_think = position.must_think and not thinks
     if position.cycle == 1 and not is_silent:
         reminders.append(THINK_FURTHER if must_think else LOOK_FURTHER)
-    if not opening:
-        turns = max(1, _cycles_left(position, run.resolved.limits))
-        left = f"Left: {plural(turns, 'turn')}, this one included"
-        readings = run.agents.readings_left()
-        if readings is not None:
-            left += f", and room for about {plural(readings, 'reading')} of a page by all agents together"
-        reminders.append(f"{left}.")
     # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
     offered = [THINK.name if must_think else RESEARCH_AGENT.name]
     if _has_results(state):
@@ -400,10 +422,34 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         cycles=_deciding_cycles(run.resolved.limits),
         searches_of_agent=run.resolved.limits.max_searches_per_step,
         pages_of_agent=run.resolved.limits.max_reads_per_step,
-        readings_left=run.agents.readings_left() if opening else None,
         reasons=thinks,
         unserved=[state.work.plan.steps.index(step) + 1 for step in waiting],
     )
+
+
+def _turns_before_agents(run: ResearchRun, position: OrchestratorPosition) -> int:
+    """Return the number of turns up to the first one that can send agents, that one included."""
+    return 2 if position.must_think and not thinks_by_itself(run.resolved, ORCHESTRATOR) else 1
+
+
+def _end_without_choice(run: ResearchRun, position: OrchestratorPosition) -> bool:
+    """End the cycles if agents have reported and no other one can be sent, so that only the report is left to choose.
+
+    Returns true if they ended.
+    """
+    if not _has_results(run.state):
+        return False
+    turns = _turns_before_agents(run, position)
+    if _cycles_left(position, run.resolved.limits) < turns:
+        position.ended = CYCLES_USED_UP
+    else:
+        room = run.agents.room_for_reading(ORCHESTRATOR, _turn(run, position, is_silent=False), turns)
+        if room.readings != 0 or room.limit is None:
+            return False
+        position.ended = room.limit.text
+        position.ended_by = room.limit
+    run.decide(DECIDER, "end_cycles", position.ended, {"cycles": position.cycle})
+    return True
 
 
 def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bool:

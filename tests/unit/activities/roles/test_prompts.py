@@ -658,7 +658,7 @@ def test_the_orchestrator_knows_what_one_agent_may_do() -> None:
     assert "at most 2 searches and opens at most 3 pages" in rendered_turn.prompt
     assert "readings of a page" not in rendered_turn.prompt
     bounded, _ = render_turn(ORCHESTRATOR, request.with_fields(readings_left=17), {})
-    assert "pays for about 17 readings of a page, in equal shares" in bounded.prompt
+    assert "pays for about 17 readings of a page by all agents together, in equal shares" in bounded.prompt
 
 
 def test_an_agent_knows_for_how_many_readings_its_budget_pays() -> None:
@@ -666,10 +666,9 @@ def test_an_agent_knows_for_how_many_readings_its_budget_pays() -> None:
     request = WorkInput(**common(searches_left=2, pages_left=5))
     assert "pays for" not in render_turn(AGENT, request, {})[0].prompt
     bounded, _ = render_turn(AGENT, request.with_fields(readings_left=1), {})
-    assert (
-        "Left: 2 searches, and 5 pages to open. Your part of the budget pays for about 1 reading of" in bounded.prompt
-    )
-    assert [scarce_readings(readings, 5) for readings in (None, 12, 5, 4)] == [None, None, None, 4]
+    assert "Left: 2 searches, and about 1 reading of a page: your part of the budget pays for no more" in bounded.prompt
+    assert "5 pages" not in bounded.prompt
+    assert [scarce_readings(readings, 5) for readings in (None, 12, 5, 4, 0)] == [None, None, None, 4, 1]
 
 
 def test_an_item_of_a_prompt_is_rendered_once_for_its_level() -> None:
