@@ -272,7 +272,9 @@ class ResearchHandle:
     async def _query_failure(self, error: sdk.WorkflowQueryFailedError) -> str:
         """Return the message of a failed query, which may be encrypted in the details of the server's answer."""
         answer = error.__context__
-        for detail in answer.grpc_status.details if isinstance(answer, RPCError) else ():
+        if not isinstance(answer, RPCError):
+            return error.message
+        for detail in answer.grpc_status.details:
             found = QueryFailedFailure()
             if detail.Unpack(found) and found.HasField("failure"):
                 return await self._failure_text(found.failure)
@@ -485,7 +487,9 @@ class ResearchHandle:
     async def revise_plan(self, revision: str | Mapping[str, Any], version: int | None = None) -> str:
         """Send guidance to the planner, or `{"brief": …, "sub_queries": […]}` for the plan of this `version`."""
         argument = revision if isinstance(revision, str) else dict(revision)
-        return await self._update(names.REVISE_PLAN, argument, *([] if version is None else [version]))
+        if version is None:
+            return await self._update(names.REVISE_PLAN, argument)
+        return await self._update(names.REVISE_PLAN, argument, version)
 
     async def approve_plan(self, version: int, phrase: str | None = None, *, overrule: bool = False) -> str:
         """Approve the newest plan and start the research; `overrule` overrides objections to its queries."""

@@ -149,7 +149,9 @@ async def research(
     fields = {"query": question, "corpus": None if corpus is None else str(corpus), **request}
     named = {"--model": model, "--model-url": model_url, "--config": config}
     options = tuple(f"{name}={value}" for name, value in named.items() if value is not None)
-    words = ["run", *options, *([] if research_id is None else [f"--id={research_id}"]), "--request=-"]
+    words = ["run", *options, "--request=-"]
+    if research_id is not None:
+        words.append(f"--id={research_id}")
     given = {name: value for name, value in fields.items() if value is not None}
     return await _finish(words, json.dumps(given).encode(), options, progress or show_line)
 

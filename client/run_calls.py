@@ -99,7 +99,8 @@ async def read_calls(
         seconds = event.event_time.ToNanoseconds() / 1e9
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
             earlier = event.workflow_execution_started_event_attributes.continued_execution_run_id
-            others += [(workflow_id, earlier)] if earlier else []
+            if earlier:
+                others.append((workflow_id, earlier))
         elif event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
             agent = event.child_workflow_execution_started_event_attributes.workflow_execution
             others.append((agent.workflow_id, agent.run_id))

@@ -43,13 +43,18 @@ class Ceiling(CheckedModel):
         """Return the ceiling in one line; empty if there is none."""
         amounts = {"model call": self.max_model_calls, "token": self.max_tokens, "search": self.max_searches}
         amounts |= {"source": self.max_sources, "iteration": self.max_iterations}
-        parts = [] if self.max_cost_usd is None else [f"{self.max_cost_usd:.2f} US dollars"]
+        parts = []
+        if self.max_cost_usd is not None:
+            parts.append(f"{self.max_cost_usd:.2f} US dollars")
         parts += [plural(amount, noun) for noun, amount in amounts.items() if amount is not None]
-        parts += [] if self.deadline_seconds is None else [f"{self.deadline_seconds / 60:.0f} min"]
-        parts += [] if self.depth is None else [f"depth {self.depth.value}"]
+        if self.deadline_seconds is not None:
+            parts.append(f"{self.deadline_seconds / 60:.0f} min")
+        if self.depth is not None:
+            parts.append(f"depth {self.depth.value}")
         lists = {"strategies": self.strategies, "models": self.models, "engines": self.engines}
         parts += [f"{name} {', '.join(values)}" for name, values in lists.items() if values]
-        parts += [f"{plural(len(self.domains_deny), 'domain')} denied"] if self.domains_deny else []
+        if self.domains_deny:
+            parts.append(f"{plural(len(self.domains_deny), 'domain')} denied")
         return ", ".join(parts)
 
 

@@ -4,7 +4,7 @@ The renderer writes it; the audit, the exports and clients read it.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
@@ -397,11 +397,16 @@ def take_messages(document: Any, pointer: str = "") -> tuple[Any, dict[str, dict
     if isinstance(document, dict) and SENTENCE in document:
         return str(from_data(document)), {pointer: document}
     is_list = isinstance(document, list)
-    if not (is_list or isinstance(document, dict)):
+    entries: Iterable[tuple[Any, Any]]
+    if is_list:
+        entries = enumerate(document)
+    elif isinstance(document, dict):
+        entries = document.items()
+    else:
         return document, {}
     messages: dict[str, dict[str, Any]] = {}
     texts: dict[Any, Any] = {}
-    for key, value in enumerate(document) if is_list else document.items():
+    for key, value in entries:
         if not isinstance(value, (dict, list)):
             texts[key] = value
             continue

@@ -330,7 +330,9 @@ class ResolvedResearch(SharedSettings):
     @property
     def ceiling_lines(self) -> list[str]:
         """Return the operator's ceiling, and what it made smaller, one line each; none without a ceiling."""
-        return [*([f"ceiling: {self.ceiling}"] if self.ceiling else []), *self.cuts]
+        if self.ceiling:
+            return [f"ceiling: {self.ceiling}", *self.cuts]
+        return [*self.cuts]
 
     @property
     def one_collection(self) -> bool:

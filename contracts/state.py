@@ -433,11 +433,13 @@ class ResearchState(CheckedModel):
 
         A resumed run may read them; in `sources` they would count as known.
         """
-        known = {
-            key for source in self.evidence.sources.values() for key in keys_of(source)
-        } | self.evidence.aliases.keys()
         unread: dict[str, Source] = {}
-        for candidate in (*self.evidence.passed_over, *self.evidence.candidates) if self.work.ending else ():
+        if self.work.ending is None:
+            return unread
+        known = set(self.evidence.aliases)
+        for source in self.evidence.sources.values():
+            known.update(keys_of(source))
+        for candidate in (*self.evidence.passed_over, *self.evidence.candidates):
             keys = set(keys_of(candidate.hit))
             if not keys & known and not is_excluded(candidate.hit.title, candidate.hit.url, self.resolution.exclude):
                 source = Source.of_hit(candidate.hit, [candidate.sub_query_id])

@@ -282,8 +282,9 @@ def detect_language(text: str) -> str:
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
     languages_of = _languages_by_word()
     for word, count in Counter(words(fold(text))).items():
-        for piece in dict.fromkeys((word, *word.split("'"))) if "'" in word else (word,):
-            for language in (languages := languages_of.get(piece, ())):
+        for piece in dict.fromkeys((word, *word.split("'"))):
+            languages = languages_of.get(piece, ())
+            for language in languages:
                 scores[language] += count / len(languages)
     best = max(scores.values())
     if scores["en"] >= best - MIN_LEAD:

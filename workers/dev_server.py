@@ -238,7 +238,10 @@ def _command_line(files: "ServerFiles", description: ServerDescription) -> list[
         "search-attribute": [*(f"{name}=Keyword" for name in KEYWORD_ATTRIBUTES), f"{COST_ATTRIBUTE}=Double"],
         **({"ui-ip": [host], "ui-port": [port]} if host else {}),
     }
-    flags = [part for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    flags = []
+    for name, values in options.items():
+        for value in values:
+            flags += [f"--{name}", value]
     return [str(find_binary()), "server", "start-dev", *flags, "--ui-disable-news-fetch" if host else "--headless"]
 
 
@@ -326,8 +329,9 @@ class FileLock:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ServerError(f"{self.path} cannot be used: {error.strerror}; set RESEARCH_HOME") from None
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(file)
             return False

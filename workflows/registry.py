@@ -154,6 +154,9 @@ def _parse(request: bytes | str) -> ResearchRequest:
 async def _start_run(request: ResearchRequest, research_id: str) -> None:
     """Start a run that outlives its starter. Raises `WorkflowAlreadyStartedError`."""
     fairness = request.tenant[: names.FAIRNESS_KEY_CHARACTERS]
+    memo = run_memo(request)
+    if proof := tenant_proof():
+        memo[TENANT_HEADER] = proof
     await workflow.start_child_workflow(
         names.DEEP_RESEARCH,
         request.model_dump(mode="json", exclude_unset=True),
@@ -163,7 +166,7 @@ async def _start_run(request: ResearchRequest, research_id: str) -> None:
         cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
         task_timeout=workflow.info().task_timeout,
         static_summary=show_summary(request.query),
-        memo=run_memo(request) | ({TENANT_HEADER: given} if (given := tenant_proof()) else {}),
+        memo=memo,
         priority=Priority(priority_key=request.priority, fairness_key=fairness),
     )
 

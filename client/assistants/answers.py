@@ -42,8 +42,9 @@ class StartedRun(Answer):
     def as_text(self) -> str:
         """Return the answer in lines."""
         lines = [f"Started {self.research_id} ({self.strategy}; {self.searches}; {self.engine}; {self.egress})."]
-        lines += [self.estimate] if self.estimate else ["It makes no paid call."]
-        return "\n".join([*lines, *(f"Advice: {line}" for line in self.advice), f"Next: {self.next}"])
+        lines.append(self.estimate or "It makes no paid call.")
+        lines += [f"Advice: {line}" for line in self.advice]
+        return "\n".join([*lines, f"Next: {self.next}"])
 
 
 class Asked(BaseModel):

@@ -238,7 +238,9 @@ async def _answer(context: CommandContext, run: RunInfo, asked: Pointer, text: s
         return attached
     waiting = (await run.open.status()).waiting
     if waiting is None or Pointer.of_wait(run.research_id, waiting) != asked:
-        return await _tell(context, run, text) if command_of(text) == STOP else attached
+        if command_of(text) == STOP:
+            return await _tell(context, run, text)
+        return attached
     reply = reply_to(waiting, text)
     try:
         taken = await getattr(run.open, reply.method)(*reply.arguments, **reply.options)
@@ -389,7 +391,8 @@ def _plan_text(plan: PlanAnswer, waiting: Waiting) -> list[str]:
     ways += ["**no** ends it", "any other words change the plan"]
     lines = [f"The plan, version {plan.version}:", "", *text, *shown, ""]
     lines += [f"- Too wide: {_line(objection.line())}" for objection in open_objections]
-    lines += ["", _line(plan.estimate)] if plan.estimate else []
+    if plan.estimate:
+        lines += ["", _line(plan.estimate)]
     return [*lines, "", f"Nothing has been searched yet. {', '.join(ways)}."]
 
 

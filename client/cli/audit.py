@@ -326,9 +326,12 @@ async def _bundle(
 ) -> bytes:
     """Make the bundle of a report. Raises `CommandError`."""
     files = {FORMATS[form]: data for form, data in forms.items()}
-    hashes = [each for source in report.sources for each in (source.text_hash, source.pages_hash) if each is not None]
+    hashes: list[str] = []
+    if not quotes_only:
+        stored = (each for source in report.sources for each in (source.text_hash, source.pages_hash))
+        hashes = list(filter(None, stored))
     try:
-        for text_hash in [] if quotes_only else hashes:
+        for text_hash in hashes:
             files[bundles.text_path(text_hash)] = await context.stores.content.get(DocumentRef(hash=text_hash))
     except ContentMissing:
         problem = f"the stored text of a source is gone or damaged: see `research audit {report.research_id}`"

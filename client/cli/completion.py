@@ -163,7 +163,11 @@ def _corpora(incomplete: str) -> Iterator[Offer]:
     except OSError:
         return
     shown = [name for name in names if beginning.startswith(".") or not name.startswith(".")]
-    prefix = f"{parent}/" if "/" in incomplete else "./" if not incomplete or incomplete == "." else ""
+    prefix = ""
+    if "/" in incomplete:
+        prefix = f"{parent}/"
+    elif incomplete in ("", "."):
+        prefix = "./"
     yield from (f"{prefix}{name}" for name in shown if SAFE_VALUE.fullmatch(name))
 
 

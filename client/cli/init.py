@@ -170,14 +170,18 @@ def _next_command(settings: Settings, answers: InitAnswers) -> str:
 def _from_options(options: InitOptions, settings: Settings) -> InitAnswers:
     """Return the options, and what is configured now for those that are not given. Raises `CommandError`."""
     current = current_answers(settings)
-    provider = options.provider or ("messages" if options.model and current.provider == "none" else current.provider)
-    same = provider == current.provider
+    provider = options.provider or current.provider
+    if options.model and not options.provider and provider == "none":
+        provider = "messages"
+    kept = InitAnswers()
+    if provider == current.provider:
+        kept = replace(current, simple="", writing="") if options.model else current
     answers = InitAnswers(
         provider=provider,
-        url=options.url if options.url is not None else (current.url if same else ""),
-        model=options.model or (current.model if same else ""),
-        simple=options.model_simple or (current.simple if same and not options.model else ""),
-        writing=options.model_writing or (current.writing if same and not options.model else ""),
+        url=kept.url if options.url is None else options.url,
+        model=options.model or kept.model,
+        simple=options.model_simple or kept.simple,
+        writing=options.model_writing or kept.writing,
         cap_usd=options.cap,
         service=options.search or NO_SERVICE,
         corpus=_folder(options.corpus),

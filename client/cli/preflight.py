@@ -196,8 +196,9 @@ async def preflight(
         effective = resolved.model_dump(mode="json", include=set(EFFECTIVE))
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
     elif options.dry_run or not options.quiet:
+        print_line = print_result if options.dry_run else print_progress
         for line in [*_lines(resolved), *notices, *warnings]:
-            (print_result if options.dry_run else print_progress)(printable(line))
+            print_line(printable(line))
     return bool(others)
 
 
@@ -209,9 +210,11 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
         lines.append(f"searching {providers_text(resolved.providers)}")
     limits = highest_limits([resolved.limits, *resolved.choices.values()])
     text = limits_text(limits, paid=estimate is not None and bool(estimate.likely_usd))
-    lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{text}")
-    lines += resolved.ceiling_lines
-    lines += [] if estimate is None else [estimate.words()]
+    if resolved.choices:
+        text = f"at most, as the question needs, {text}"
+    lines += [f"limits: {text}", *resolved.ceiling_lines]
+    if estimate is not None:
+        lines.append(estimate.words())
     return [*lines, *resolved.advice]
 
 
@@ -225,9 +228,11 @@ def limits_text(limits: EffectiveLimits, *, paid: bool) -> str:
         work = queries
     amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
     parts = [plural(amount, noun) for amount, noun in amounts if amount is not None]
-    cost = [f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else []
-    time = f"{duration(limits.deadline_seconds)} {'hours' if limits.deadline_seconds >= 3_600 else 'minutes'}"
-    return ", ".join([work, plural(limits.max_sources, "source"), time, *parts, *cost])
+    if limits.max_cost_usd is not None and paid:
+        parts.append(f"{limits.max_cost_usd:.2f} USD")
+    unit = "hours" if limits.deadline_seconds >= 3_600 else "minutes"
+    time = f"{duration(limits.deadline_seconds)} {unit}"
+    return ", ".join([work, plural(limits.max_sources, "source"), time, *parts])
 
 
 # --- the workers of other commands ---------------------------------------------------------------------------------

@@ -62,13 +62,16 @@ async def report(
     elif not as_json:
         print_bytes(data)
     if as_json:
-        document: dict[str, Any] = {"research_id": run.research_id} | ({} if out else {"report": data.decode()})
+        document: dict[str, Any] = {"research_id": run.research_id}
+        if out is None:
+            document["report"] = data.decode()
+        is_low = fidelity is not None and fidelity.fidelity < LOW_FIDELITY
         document |= {
             "fidelity": fidelity and fidelity.model_dump(mode="json"),
             "levels": levels_shown(fidelity) if fidelity else {},
+            "advice": LOW_FIDELITY_ADVICE if is_low else "",
         }
-        is_low = fidelity is not None and fidelity.fidelity < LOW_FIDELITY
-        print_json(document | {"advice": LOW_FIDELITY_ADVICE if is_low else ""})
+        print_json(document)
     elif metadata:
         sources = run.state.evidence.sources if run.state else {}
         for line in fidelity_lines(fidelity, {name: source.title for name, source in sources.items()}):

@@ -121,8 +121,8 @@ def _print_summary(
     report = {}
     if "json" in documents:
         report = json.loads(documents["json"])
-    for line in shown_text(report, whole=whole) if report else ():
-        print_result(line)
+        for line in shown_text(report, whole=whole):
+            print_result(line)
     print_result(render_ending(result))
     counts = result.verification.verdict_counts
     verdicts = ", ".join(f"{count} {VERDICT_LABELS.get(name, name)}" for name, count in counts.items())
@@ -139,17 +139,16 @@ def _print_summary(
     main_path = paths.get("html") or paths.get("md")
     if main_path is not None:
         others = ", ".join(form for form in paths if paths[form] != main_path)
-        print_result(f"  {main_path}" + (f"   ({others} beside it)" if others else ""))
+        print_result(f"  {main_path}   ({others} beside it)" if others else f"  {main_path}")
     if documents:
         print_result(pasteable(f"  next: research open {result.research_id} · research audit {result.research_id}"))
     if result.advice:
         print_result(pasteable(f"  what helps: {result.advice}"))
     elif resume:
-        if documents or result.outcome is Outcome.REFUSED:
-            report_now = ""
-        else:
-            report_now = f" · report now: {resume} --now"
-        print_result(pasteable(f"  continue: {resume}{report_now}"))
+        ways = f"continue: {resume}"
+        if not documents and result.outcome is not Outcome.REFUSED:
+            ways += f" · report now: {resume} --now"
+        print_result(pasteable(f"  {ways}"))
 
 
 def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:

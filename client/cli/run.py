@@ -166,7 +166,9 @@ async def resume(
         require_resumable(run, await run.result(), changed=bool(options.assignments or options.model))
     requested = await request_again(run, options)
     command = RunCommand(context, requested, run, options)
-    return await (command.start(report_now=now) if detach else command.execute(report_now=now))
+    if detach:
+        return await command.start(report_now=now)
+    return await command.execute(report_now=now)
 
 
 async def end_execution(context: CommandContext, run: RunInfo) -> RunInfo:
@@ -246,8 +248,9 @@ async def preview_refreshes(client: ResearchClient, request: ResearchRequest, ru
             raise
         print_hint(f"a refresh now would be refused: {refusal}")
         return
-    for line in [] if quiet else resolved.ceiling_lines:
-        print_progress(printable(line))
+    if not quiet:
+        for line in resolved.ceiling_lines:
+            print_progress(printable(line))
 
 
 def read_interval(text: str) -> timedelta:
@@ -287,7 +290,9 @@ async def _begin(context: CommandContext, options: RunOptions, *, follow: bool =
     stored_result = run.state and run.state.work.result
     if stored_result and stored_result.outcome is Outcome.COMPLETED and not options.dry_run:
         return await command.print_stored(stored_result)
-    return await (command.execute() if follow else command.start())
+    if follow:
+        return await command.execute()
+    return await command.start()
 
 
 async def check_request(run: RunInfo, request: ResearchRequest) -> None:

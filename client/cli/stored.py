@@ -74,7 +74,10 @@ async def delete(
             if not typer.confirm(f"remove {description} for good?", err=True):
                 print_progress("nothing was removed")
                 return
-        removed = await (retention.sweep(runs) if run_id is None else retention.remove(runs))
+        if run_id is None:
+            removed = await retention.sweep(runs)
+        else:
+            removed = await retention.remove(runs)
     if removed.remaining:
         print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     counted = plural(removed.documents, "document"), plural(removed.answers, "journalled call")
@@ -95,10 +98,11 @@ async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> N
     records = sorted(filter(None, entries), key=lambda record: record.archived_at, reverse=True)
     if as_json:
         print_json([record.model_dump(mode="json") for record in records])
-    for record in [] if as_json else records:
-        item = f"{record.item_type:<9} {record.archive_reason:<24} {record.original_tokens:>6} tokens"
-        title = printable(record.metadata.get("title") or record.item_id)
-        print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
+    else:
+        for record in records:
+            item = f"{record.item_type:<9} {record.archive_reason:<24} {record.original_tokens:>6} tokens"
+            title = printable(record.metadata.get("title") or record.item_id)
+            print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
     if not entries and not as_json:
         print_hint("nothing is archived: `tokens.content_archive_enabled` of research.toml switches the archive on")
     if len(records) < len(entries):

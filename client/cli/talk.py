@@ -73,7 +73,8 @@ async def plan(
         raise CommandError("--edit and --set exclude each other: use one of them")
     if not edit and set_file is None:
         run = await context.find(run_id)
-        print_plan(build_plan(run.stored_state()) if run.open is None else await run.open.plan(), run.research_id)
+        plan = build_plan(run.stored_state()) if run.open is None else await run.open.plan()
+        print_plan(plan, run.research_id)
         return
     handle = await running_handle(context, run_id)
     current = await handle.plan()

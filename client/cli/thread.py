@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import TypeAdapter
 from rich.text import Text
@@ -225,9 +225,9 @@ def _print_thread(loaded: LoadedThread, summary: QuestionThread) -> None:
         print_result(Text(f"{number} · {printable(answer.query)}", style="bold"))
         print_result("")
         document = loaded.documents.get(answer.research_id)
-        report: Mapping[str, Any] = json.loads(document) if document is not None else {}
-        for line in shown_text(report, whole=False) if report else ():
-            print_result(f"  {line}" if line else "")
+        if document is not None:
+            for line in shown_text(json.loads(document), whole=False):
+                print_result(f"  {line}" if line else "")
         for line in answer_lines(answer):
             print_result(f"  {line}")
         print_result("")

@@ -273,12 +273,15 @@ async def list_runs(
 def _older(listed: "Listed", query: str, limit: int, skip: int) -> str:
     """Say which runs a page shows, of how many, and how to list older ones."""
     last = skip + len(listed.rows)
-    options = ["--query", shlex.quote(query)] if query else []
-    options += ["--limit", str(limit)] if limit != PAGE_RUNS else []
-    command = " ".join(["research list", *options, "--skip", str(last)])
+    command = "research list"
     total = ""
-    if not query:
+    if query:
+        command += f" --query {shlex.quote(query)}"
+    else:
         total = f" of {listed.total:,}" if listed.is_exact else f" of about {listed.total:,}"
+    if limit != PAGE_RUNS:
+        command += f" --limit {limit}"
+    command += f" --skip {last}"
     return f"runs {skip + 1:,} to {last:,}{total}; older ones: {command}"
 
 

@@ -100,8 +100,11 @@ def _source_entries(blocks: Blocks, title: str) -> dict[Sentence, int]:
     entries: dict[int, Sentence] = {}
     in_list_of_sources = False
     for block in blocks:
-        in_list_of_sources = block.words == title if block.kind == "heading" else in_list_of_sources
-        for item in block.parts if in_list_of_sources and block.kind == "list" else ():
+        if block.kind == "heading":
+            in_list_of_sources = block.words == title
+        if block.kind != "list" or not in_list_of_sources:
+            continue
+        for item in block.parts:
             first = next(sentences(item), None)
             if first and first.marks:
                 entries.setdefault(first.marks[0].number, first)

@@ -60,11 +60,11 @@ def render_thread(parts: Sequence[ThreadPart], texts: Mapping[str, str]) -> Rend
     }
     material = material_of(merged.report, stored, [])
     given: list[ClaimVerdict] = []
-    known = _given_verdicts(parts, merged, texts)
-    for claim in gather_inputs(material).claims if known else ():
-        verdict = known.get(claim_key(claim.text, list(claim.evidence_ids)))
-        if verdict is not None:
-            given.append(verdict.with_fields(claim_id=claim.id))
+    if known := _given_verdicts(parts, merged, texts):
+        for claim in gather_inputs(material).claims:
+            verdict = known.get(claim_key(claim.text, list(claim.evidence_ids)))
+            if verdict is not None:
+                given.append(verdict.with_fields(claim_id=claim.id))
     return render(material.with_fields(verdicts=given))
 
 

@@ -95,8 +95,8 @@ class Guarded:
                     headers.setdefault(name, value)
             await send(message)
 
-        answer = self._answer(scope)
-        return await (self._app if answer is None else answer)(scope, receive, send_guarded)
+        application = self._answer(scope) or self._app
+        return await application(scope, receive, send_guarded)
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the answer to a request without access; None for one that has it."""

@@ -215,14 +215,19 @@ class PageDesk:
 def versions_of(state: ResearchState) -> list[str]:
     """Return the hashes of the texts that a report had, oldest first; empty for one that was written once."""
     refresh = state.work.refresh
-    versions = [*([refresh.draft] if refresh is not None and refresh.draft else []), *state.evidence.revisions]
-    return list(dict.fromkeys(versions)) if len(set(versions)) > 1 else []
+    hashes = state.evidence.revisions
+    if refresh is not None and refresh.draft:
+        hashes = [refresh.draft, *hashes]
+    versions = list(dict.fromkeys(hashes))
+    return versions if len(versions) > 1 else []
 
 
 async def _tenant_of(handle: ResearchHandle | None) -> str:
     """Return the tenant of a run that is not stored yet; empty if its request is not resolved soon after its start."""
-    for _ in range(RESOLVING_CHECKS if handle is not None else 0):
-        resolved = (await handle.session()).work.resolved if handle is not None else None
+    if handle is None:
+        return ""
+    for _ in range(RESOLVING_CHECKS):
+        resolved = (await handle.session()).work.resolved
         if resolved is not None:
             return resolved.tenant
         await asyncio.sleep(RESOLVING_PAUSE_SECONDS)

@@ -143,8 +143,15 @@ def _bar(bar: Bar, top: int, start: float, scale: float, now: float, suffix: str
     if waited >= 1:
         place = f'x="{x:.1f}" y="{y}" width="{waited:.1f}" height="{ROW - 2}"'
         wait = f'<rect class="wait" {place} fill="url(#{WAITED}{suffix})"></rect>'
-    kind = "failed" if call.failed else "repeated" if call.attempt > 1 else "open" if not call.ended else "done"
-    edge = f' stroke="{FILLS["failed"]}"' if kind == "repeated" else ""
+    kind = "done"
+    edge = ""
+    if call.failed:
+        kind = "failed"
+    elif call.attempt > 1:
+        kind = "repeated"
+        edge = f' stroke="{FILLS["failed"]}"'
+    elif not call.ended:
+        kind = "open"
     size = f'width="{worked:.1f}" height="{ROW - 2}"'
     work = f'<rect class="{kind}" x="{x + waited:.1f}" y="{y}" {size} fill="{FILLS[kind]}"{edge}></rect>'
     return f"<g><title>{escape(printable(describe(call, now)))}</title>{wait}{work}</g>"

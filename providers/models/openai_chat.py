@@ -194,7 +194,10 @@ def _conversation(request: ChatRequest) -> list[dict[str, Any]]:
     messages.append({"role": "user", "content": opening})
     for message in request.messages:
         blocks = message["content"]
-        messages += _assistant_message(blocks) if message["role"] == "assistant" else _user_messages(blocks)
+        if message["role"] == "assistant":
+            messages += _assistant_message(blocks)
+        else:
+            messages += _user_messages(blocks)
     return messages
 
 

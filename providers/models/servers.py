@@ -143,11 +143,11 @@ def listed_window(listed: Any, model: str) -> ModelWindow | None:
 
 def loaded_tokens(running: Any, model: str) -> int | None:
     """Return the window of a model that Ollama has loaded; a name without a tag means the tag `latest`."""
-    loaded = None
-    if isinstance(running, dict):
-        loaded = running.get("models")
+    loaded = running.get("models") if isinstance(running, dict) else None
+    if not isinstance(loaded, list):
+        return None
     names = {model, f"{model}:latest"}
-    for entry in loaded if isinstance(loaded, list) else []:
+    for entry in loaded:
         if isinstance(entry, dict) and names & {entry.get("name"), entry.get("model")}:
             tokens = entry.get("context_length")
             if is_count(tokens) and tokens:
@@ -158,7 +158,9 @@ def loaded_tokens(running: Any, model: str) -> int | None:
 
 def _trained_tokens(shown: Mapping[str, Any]) -> int | None:
     information = shown["model_info"]
-    for name, value in information.items() if isinstance(information, dict) else ():
+    if not isinstance(information, dict):
+        return None
+    for name, value in information.items():
         if name.endswith(".context_length") and is_count(value):
             return value
     return None
@@ -166,7 +168,9 @@ def _trained_tokens(shown: Mapping[str, Any]) -> int | None:
 
 def _parameter(shown: Mapping[str, Any], wanted: str) -> int | None:
     parameters = shown.get("parameters")
-    for line in parameters.splitlines() if isinstance(parameters, str) else []:
+    if not isinstance(parameters, str):
+        return None
+    for line in parameters.splitlines():
         name, _, value = line.strip().partition(" ")
         if name == wanted and value.strip().isdecimal():
             return int(value)

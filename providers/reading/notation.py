@@ -117,15 +117,13 @@ def formula_text(element: Element) -> str:
             limit = parts.get("lim", "")
             lower = parts.get("sub", limit if name == "limLow" else "")
             upper = parts.get("sup", limit if name == "limUpp" else "")
-            return parts.get("e", "") + (f"_{_term(lower)}" if lower else "") + (f"^{_term(upper)}" if upper else "")
+            return parts.get("e", "") + _limits(lower, upper)
         case "f":
             return f"{_term(parts.get('num', ''))}/{_term(parts.get('den', ''))}"
         case "rad":
             return parts.get("deg", "") + ROOT_SIGN + _term(parts.get("e", ""))
         case "nary":
-            lower = parts.get("sub", "")
-            upper = parts.get("sup", "")
-            bounds = (f"_{_term(lower)}" if lower else "") + (f"^{_term(upper)}" if upper else "")
+            bounds = _limits(parts.get("sub", ""), parts.get("sup", ""))
             return f"{_property(element, 'chr', '∫')}{bounds} {parts.get('e', '')}"
         case "d":
             return _property(element, "begChr", "(") + "|".join(texts) + _property(element, "endChr", ")")
@@ -135,9 +133,19 @@ def formula_text(element: Element) -> str:
 def diagram_lines(raw: bytes) -> Iterator[str]:
     """Yield the paragraphs of a diagram of Office (SmartArt) in the order of its data."""
     root = etree.fromstring(raw, etree.XMLParser(resolve_entities=False, no_network=True, recover=True))
-    for paragraph in root.iter(f"{DRAWING}p") if root is not None else ():
+    if root is None:
+        return
+    for paragraph in root.iter(f"{DRAWING}p"):
         if text := "".join(part.text or "" for part in paragraph.iter(f"{DRAWING}t")).strip():
             yield text
+
+
+def _limits(lower: str, upper: str) -> str:
+    """Return what stands below and above a sign, behind it; either may be empty."""
+    written = f"_{_term(lower)}" if lower else ""
+    if upper:
+        written += f"^{_term(upper)}"
+    return written
 
 
 def _property(element: Element, name: str, default: str) -> str:

@@ -148,13 +148,17 @@ def _words(paragraph: Any) -> Iterator[str]:
         elif name == "r" or (name == "fld" and element.get("type") != "slidenum"):
             text = (element.findtext(f"{DRAWING}t") or "").replace("\v", "\n")
             properties = element.find(f"{DRAWING}rPr")
-            for font in () if properties is None else properties.iterchildren(f"{DRAWING}sym", f"{DRAWING}latin"):
-                text = with_signs_of_font(text, font.get("typeface", ""))
             place = ""
             if properties is not None:
+                for font in properties.iterchildren(f"{DRAWING}sym", f"{DRAWING}latin"):
+                    text = with_signs_of_font(text, font.get("typeface", ""))
                 place = properties.get("baseline", "").rstrip("%")
-            is_moved = place.strip("-0") != "" and text.strip() != ""
-            yield (f"_{text}" if place.startswith("-") else raised(text)) if is_moved else text
+            if not text.strip() or not place.strip("-0"):
+                yield text
+            elif place.startswith("-"):
+                yield f"_{text}"
+            else:
+                yield raised(text)
         elif name == "m":
             yield "".join(formula_text(formula) for formula in element.iter("{*}oMath"))
 
@@ -368,8 +372,12 @@ def _filled(digits: str, tokens: list[tuple[bool, str]]) -> str:
     for is_place, text in reversed(tokens):
         if not is_place:
             written = text + written
-        for place in reversed(text if is_place else ""):
-            written = (rest.pop() if rest else "0" if place == "0" else "") + written
+            continue
+        for place in reversed(text):
+            if rest:
+                written = rest.pop() + written
+            elif place == "0":
+                written = "0" + written
     return "".join(rest) + written
 
 

@@ -324,11 +324,12 @@ class _Reader:
             return
         self._is_in_chart = True
         inner = self._object(element)
-        for chart in () if inner is None else inner.iter(f"{CHART}chart"):
-            for title in chart.iter(f"{CHART}title", f"{CHART}subtitle"):
-                yield from self.blocks(title)
-            if not self._is_sheet:
-                yield from self.blocks(chart.iterchildren(TABLE))
+        if inner is not None:
+            for chart in inner.iter(f"{CHART}chart"):
+                for title in chart.iter(f"{CHART}title", f"{CHART}subtitle"):
+                    yield from self.blocks(title)
+                if not self._is_sheet:
+                    yield from self.blocks(chart.iterchildren(TABLE))
         self._is_in_chart = False
 
     def _object(self, element: Element) -> Element | None:

@@ -251,8 +251,10 @@ class CachedReader:
         return server
 
     async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
-        is_private = url.startswith(SERVER_SCHEME)
-        page = await (self._server_of(url).read(url) if is_private else self._reader.read(url, domains))
+        if url.startswith(SERVER_SCHEME):
+            page = await self._server_of(url).read(url)
+        else:
+            page = await self._reader.read(url, domains)
         raw, text = await asyncio.gather(
             self._content.put(page.raw, page.media_type), self._content.put_text(page.text)
         )

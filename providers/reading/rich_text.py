@@ -154,14 +154,14 @@ def _with_signs(source: str) -> str:
 def _font_table(source: str) -> tuple[int, int]:
     """Return where the table of fonts begins and ends; an empty place if there is none."""
     start = source.find(FONTS)
+    if start < 0:
+        return 0, 0
     depth = 1
-    for brace in BRACE.finditer(source, start) if start >= 0 else ():
+    for brace in BRACE.finditer(source, start):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
             return start, brace.start()
-    if start >= 0:
-        return (start, len(source))
-    return (0, 0)
+    return start, len(source)
 
 
 def _with_short_fonts(source: str) -> str:

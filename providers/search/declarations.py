@@ -121,9 +121,12 @@ class SearchDeclaration:
     @property
     def required_variables(self) -> tuple[str, ...]:
         """Return the variables without which it cannot be used, besides a key that has an alternative."""
-        is_needed = self.key_variable and self.key_required and not self.key_alternative
-        key = (self.key_variable,) if is_needed else ()
-        return (*key, *(() if self.address else (self.address_variable,)), *self.other_variables)
+        required = []
+        if self.key_variable and self.key_required and not self.key_alternative:
+            required.append(self.key_variable)
+        if not self.address:
+            required.append(self.address_variable)
+        return (*required, *self.other_variables)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -236,7 +236,8 @@ class CallStore:
         removed = await self._store.remove(prefix)  # first, to make room for the mark in a full store
         await self._store.swap(_forgotten_key(research_id), None, b"1", SPOOLED_SECONDS)
         await self._leases.remove(f"{_prefix(research_id)}lease/")
-        removed += 0 if self._spool is None else await self._spool.forget(research_id)
+        if self._spool is not None:
+            removed += await self._spool.forget(research_id)
         return removed + await self._store.remove(prefix)  # an answer written before the mark
 
     async def _answer(self, lease: CallLease) -> str | None:

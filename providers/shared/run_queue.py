@@ -401,7 +401,8 @@ class RunQueue:
             self._has_lease = await self._store.swap(LEASE_KEY, self._identity, self._identity, LEASE_SECONDS)
             if not self._has_lease:
                 self._has_lease = await self._store.swap(LEASE_KEY, None, self._identity, LEASE_SECONDS)
-            self._lease_due = now + (LEASE_SECONDS / 2 if self._has_lease else LEASE_SECONDS / 4)
+            part = 1 / 2 if self._has_lease else 1 / 4
+            self._lease_due = now + part * LEASE_SECONDS
         return self._has_lease
 
 

@@ -67,8 +67,8 @@ def find_places() -> Places:
         corpora |= dict.fromkeys(_table(values, "corpus"))
         servers |= dict.fromkeys(_table(values, "search", "mcp"))
         for tier in TIERS:
-            names = _table(values, "models").get(tier)
-            models |= dict.fromkeys(name for name in ([names] if isinstance(names, str) else names or []))
+            names = _table(values, "models").get(tier) or []
+            models |= dict.fromkeys([names] if isinstance(names, str) else names)
         models |= dict.fromkeys(_table(values, "models", "prices"))
     home = Path(environment.get("RESEARCH_HOME", "").strip() or home).expanduser()
     with suppress(OSError):

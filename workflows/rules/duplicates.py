@@ -31,8 +31,9 @@ class Identities:
         for source in sources.values():
             for url in (source.url, *source.aliases):
                 self._ids.setdefault(canonical_url(url), source.id)
-            # An unreadable work may be readable at another URL.
-            for key in keys_of(source) if source.status is SourceStatus.FULL else ():
+            if source.status is not SourceStatus.FULL:
+                continue  # an unreadable work may be readable at another URL
+            for key in keys_of(source):
                 self._ids.setdefault(key, source.id)
 
     def add(self, hit: SearchHit) -> None:
