@@ -29,6 +29,7 @@ from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.world import begin, model_world
 from workflows.driver import Driver
+from workflows.phases.analysis import pages_waiting
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import load_strategy
@@ -163,6 +164,8 @@ class Spent:
     """What the run says of work that was done otherwise than asked for."""
     by_model: bool
     """True if a model wrote the report."""
+    waiting: int
+    """Pages that were read and wait for their analysis."""
 
     @property
     def without_model(self) -> int:
@@ -222,6 +225,7 @@ async def spend(
         engine.bill,
         [*state.work.degraded, *state.work.failed_branches],
         writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL,
+        len(pages_waiting(run)),
     )
 
 
@@ -240,20 +244,23 @@ async def main() -> None:
     parser.add_argument("--strategy", choices=STRATEGIES)
     parser.add_argument("--verify", choices=("off", "light", "full"))
     parser.add_argument("--recorded", choices=tuple(RECORDED))
+    parser.add_argument("--cap", type=float, action="append", help="one or more; all of the table if none is given")
     given = parser.parse_args()
     fields = {} if given.verify is None else {"verify": given.verify}
-    print("| strategy | sizes of | cap $ | spent | says that the limit was reached | calls | cut | shortened |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| strategy | sizes of | cap $ | spent | says that it was reached | calls | cut | shortened | pages waiting |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for strategy in STRATEGIES if given.strategy is None else (given.strategy,):
         for recorded in RECORDED if given.recorded is None else (given.recorded,):
             sizes = RECORDED[recorded]
-            for cap in CAPS:
+            for cap in given.cap or CAPS:
                 prices = {tier: _dearer(price, DEAR.get(cap, 1.0)) for tier, price in PRICES.items()}
                 run = await spend(cap, strategy, sizes, prices, **fields)
                 bill, said = run.bill, "yes" if run.says_limit else f"no ({run.reason.value})"
                 print(
                     f"| {strategy} | {recorded} | {cap} | {run.share:.1%} | {said} "
-                    f"| {len(bill.roles)} | {len(bill.cut)} | {bill.shortened} |",
+                    f"| {len(bill.roles)} | {len(bill.cut)} | {bill.shortened} | {run.waiting} |",
                     flush=True,
                 )
 

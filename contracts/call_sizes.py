@@ -172,6 +172,10 @@ class CallSizes(CompactModel):
     """US dollars that the calls cost, all together."""
     most_usd: float = 0.0
     """US dollars that calls of these sizes cost at most: their input as estimated, at the price of written caches."""
+    tokens: int = 0
+    """Of prompts and answers, all together."""
+    pages: int = 0
+    """That the calls read for the first time."""
 
     def with_call(
         self,
@@ -181,11 +185,12 @@ class CallSizes(CompactModel):
         used: Usage,
         price: ModelPrice | None,
         asked: int = 0,
+        pages: int = 0,
     ) -> "CallSizes":
         """Return the sizes with one more call.
 
-        `estimate` are the tokens of its prompt as they are estimated, `asked` those of the longest answer that it asked
-        for; 0 if it named no size.
+        `estimate` are the tokens of its prompt as they are estimated, 0 for a call without an answer; `asked` those of
+        the longest answer that it asked for, 0 if it named no size; `pages` are those that it read first.
         """
         input_tokens = estimate
         output_tokens = used.output_tokens
@@ -200,6 +205,8 @@ class CallSizes(CompactModel):
             beyond_asked=max(self.beyond_asked, output_tokens - asked if asked else 0),
             usd=round(self.usd + (used.known_cost_usd if most and estimate else 0.0), 6),
             most_usd=round(self.most_usd + (most or 0.0 if estimate else 0.0), 6),
+            tokens=self.tokens + used.tokens,
+            pages=self.pages + (pages if estimate else 0),
         )
 
     def merged(self, other: "CallSizes") -> "CallSizes":
@@ -213,6 +220,8 @@ class CallSizes(CompactModel):
             beyond_asked=max(self.beyond_asked, other.beyond_asked),
             usd=max(self.usd, other.usd),
             most_usd=max(self.most_usd, other.most_usd),
+            tokens=max(self.tokens, other.tokens),
+            pages=max(self.pages, other.pages),
         )
 
 
@@ -369,6 +378,13 @@ def worst_report(findings: int, reasoning_tokens: int | None) -> Usage:
 def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:
     """Return the most tokens that an endpoint may generate for a role: its output cap plus reasoning."""
     return role.output_tokens + (REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens)
+
+
+def pages_read_first(request: RoleInput) -> int:
+    """Return how many pages a call reads that no call has read; none if it is shown sections that were asked for."""
+    if not isinstance(request, AnalyzeInput) or request.wanted or request.for_gaps:
+        return 0
+    return sum(not source.again for source in request.sources)
 
 
 def max_sources(request: RoleInput) -> int:

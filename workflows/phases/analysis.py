@@ -192,6 +192,12 @@ def _sources_left(run: ResearchRun, query: PlanNode) -> list[Source]:
     return [source for source in sources if source.id in left]
 
 
+def pages_waiting(run: ResearchRun) -> set[str]:
+    """Return the ids of pages that are read and wait for their analysis, without those that an analysis left out."""
+    queries = queries_to_analyze(run.state)
+    return {source.id for query in queries for source in _sources_left(run, query) if not source.analyzed}
+
+
 def _is_known(state: ResearchState, source: Source, query: PlanNode) -> bool:
     """Return true for a page that an analysis for other sub-queries has read."""
     return source.analyzed and query.id not in state.work.pages_left
@@ -285,8 +291,7 @@ async def analyze_without_model(run: ResearchRun) -> bool:
     if not waiting:
         return False
     if any(not finding.by_rules for finding in state.evidence.findings) and run.resolved.engine is EngineKind.MODEL:
-        left = {source.id for source in state.evidence.readable_sources() if not source.analyzed}
-        if left:
+        if left := pages_waiting(run):
             run.degrade(Message("pages_not_analyzed", pages=counted("page", len(left))))
         state.work.hasty_analyses = list(dict.fromkeys([*state.work.hasty_analyses, *waiting]))
         return False

@@ -27,6 +27,7 @@ from contracts.protected_sources import NAMED
 from contracts.sentences import Message
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
+from workflows.phases.analysis import pages_waiting
 from workflows.phases.drafts import withdraw_evidence
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.agents import known_record
@@ -37,6 +38,7 @@ from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import abandon, ended_calls, run_parallel
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.run.run_budget import CallRefused
 
 PATIENCE_SECONDS = 10.0
 """Time for retries of one unresponsive site among several."""
@@ -99,6 +101,8 @@ class Gathering:
 
         Raises `Interrupted` or `asyncio.CancelledError`.
         """
+        if self._sub_queries and self._only is None:  # else a role has chosen the pages by what is left
+            self._keep_within_money()
         searches = [asyncio.ensure_future(self._search(query)) for query in self._sub_queries]
         try:
             await self._run.within_limits(self._choose_and_read(searches))
@@ -107,6 +111,27 @@ class Gathering:
             self._take_results(complete=False)
             raise
         self._take_results(complete=True)
+
+    def _keep_within_money(self) -> None:
+        """Read no more pages than can be analyzed with what is left of the budget, beside those that are read and wait.
+
+        A run without a finding of a model reads on: rules read what no model can. Raises `CallRefused` if no part of a
+        page can be paid for, and none waits.
+        """
+        run = self._run
+        payable = run.budget.payable_pages()
+        if payable is None or all(finding.by_rules for finding in run.state.evidence.findings):
+            return
+        count, reason = payable
+        waiting = len(pages_waiting(run)) + len(self._protected)
+        if not count and not waiting:
+            text = f"no further page: its analysis does not fit into what is left ({reason.value})"
+            run.note("budget.exhausted", text, reason=reason.value)
+            raise CallRefused(reason)
+        if (most := max(len(self._protected), count - waiting)) < self._budget:
+            self._budget = most
+            text = f"{plural(most, 'page')} to read at most: what is left pays for no more ({reason.value})"
+            run.note("status", text, level="info")
 
     # --- search and choose -----------------------------------------------------------------------------------------
     async def _search(self, query: PlanNode) -> None:

@@ -14,9 +14,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
-from contracts.call_sizes import (
-    CallSizes,
-)
+from contracts.call_sizes import CallSizes, pages_read_first
 from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import replace_by_references
 from contracts.outcome import Usage
@@ -356,7 +354,8 @@ class ResearchRun(RunContext):
             sizes = self.state.accounts.call_sizes
             price = self.budget.price(role)
             asked = request.asked_output_tokens
-            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, price, asked)
+            pages = pages_read_first(request)
+            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, price, asked, pages)
             self.state.accounts.call_sizes = {**sizes, role.name: own}
 
     def _request(

@@ -36,7 +36,9 @@ from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenShare, tokens_left
 from contracts.vocabulary import AgentRole, Phase, StopReason
 from workflows.run.budget import (
+    MIN_PART,
     NOTHING,
+    TOLERANCE_USD,
     Reservation,
     Reservations,
     check_reserve,
@@ -235,18 +237,10 @@ class RunBudget:
 
         `useful` are the fewest tokens of output with which it is made.
         """
-        limits = self._run.resolved.limits
-        used = self._run.state.accounts.usage
         price = self.price(role)
-        taken = self.reservations.unexplained + reserve
-        tokens = cost = math.inf
-        of_share = self.tokens_left(role.share, self.reservations.unexplained_tokens)
-        if of_share is not None:
-            tokens = of_share
-        elif limits.max_tokens is not None:
-            tokens = limits.max_tokens - used.tokens - taken.tokens
-        if limits.max_cost_usd is not None:
-            cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
+        tokens, cost = self._left_for(
+            role, self.reservations.unexplained_tokens, self.reservations.unexplained, reserve
+        )
         whole = part_that_fits(likely, tokens, cost, price, whole_input=True)
         brief = BRIEF_READING_PART if _reads(role) else BRIEF_PART
         if whole_input or (whole is not None and whole.output_tokens >= brief * likely.output_tokens):
@@ -254,6 +248,26 @@ class RunBudget:
         else:
             part = part_that_fits(likely, tokens, cost, price, whole_input=False)
         return [] if part is None or part.output_tokens < useful else [part]
+
+    def _left_for(
+        self, role: RoleSpec[Any, Any], reserved_tokens: Mapping[TokenShare, int], *reserved: Reservation
+    ) -> tuple[float, float]:
+        """Return the tokens and US dollars that a role may still use beside what is reserved; infinity is no limit.
+
+        If tokens are divided into shares, `reserved_tokens` are those of reservations by share.
+        """
+        limits = self._run.resolved.limits
+        used = self._run.state.accounts.usage
+        taken = sum(reserved, NOTHING)
+        tokens = cost = math.inf
+        of_share = self.tokens_left(role.share, reserved_tokens)
+        if of_share is not None:
+            tokens = of_share
+        elif limits.max_tokens is not None:
+            tokens = limits.max_tokens - used.tokens - taken.tokens
+        if limits.max_cost_usd is not None:
+            cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
+        return tokens, cost
 
     def _useful_output(self, role: RoleSpec[Any, Any], likely: Usage) -> float:
         """Return the fewest tokens of output with which a call of a likely size is made.
@@ -382,6 +396,32 @@ class RunBudget:
             self._refusal(reader, *alone, reservation(part, price), reserve) is None
             for part in self._parts(reader, size, reserve, self._useful_output(reader, size), whole_input=False)
         )
+
+    def payable_pages(self) -> tuple[int, StopReason] | None:
+        """Return how many more pages can be analyzed beside the report, at what pages of this run have cost.
+
+        The second value is the limit that bounds them. The last page may be paid in part, down to `MIN_PART`. None if
+        no limit bounds them, or no page was analyzed yet.
+        """
+        reader, _ = self.likely_reading()
+        own = None if reader is None else self._run.state.accounts.call_sizes.get(reader.name)
+        if reader is None or own is None or not own.pages:
+            return None
+        tokens, cost = self._left_for(
+            reader, self.reservations.total_tokens, self.reservations.total, self.reserved_for_report()
+        )
+        bounds = [
+            (left * own.pages / spent, reason)
+            for left, spent, reason in (
+                (tokens, own.tokens, StopReason.BUDGET_TOKENS),
+                (cost, own.usd, StopReason.BUDGET_COST),
+            )
+            if spent and not math.isinf(left)
+        ]
+        if not bounds:
+            return None
+        pages, reason = min(bounds)
+        return (math.ceil(pages - TOLERANCE_USD) if pages >= MIN_PART else 0), reason
 
     def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
         """Return the role that reads sources in this run, and the size of its largest call, or a small one's."""

@@ -36,7 +36,14 @@ from tests.fakes import checking_work, model_work, states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
 from workflows.phases.agent_reading import PageReading, group_readings, part_for
-from workflows.phases.analysis import merge_readings, plan_readings, read_sources, update_quality, withdraw
+from workflows.phases.analysis import (
+    analyze_without_model,
+    merge_readings,
+    plan_readings,
+    read_sources,
+    update_quality,
+    withdraw,
+)
 from workflows.phases.checking import review_input
 from workflows.phases.role_inputs import findings_of_page, reading_input, write_input
 from workflows.rules import gaps
@@ -283,6 +290,23 @@ def test_a_model_does_not_write_from_what_rules_picked_after_a_limit() -> None:
     assert ([one.id for one in request.findings], [one.id for one in request.evidence]) == ([own.id], ["ev-own"])
     made.evidence.findings = [picked]
     assert [one.id for one in write_input(run, issues=[]).findings] == [picked.id]
+
+
+async def test_pages_that_an_analysis_left_out_do_not_wait_for_one() -> None:
+    """The report counts those alone that no call has been shown for want of a budget."""
+    done, later = states.sub_query("a question"), states.sub_query("a question of the last iteration", iteration=2)
+    pages = [
+        states.source(f"corpus:m/{name}", sub_query_ids=[query.id], analyzed=analyzed)
+        for name, query, analyzed in (("a", done, True), ("b", done, False), ("c", later, False), ("d", later, False))
+    ]
+    made = states.state(
+        plan=states.plan(done, later), sources=states.sources(*pages), findings=[states.finding("a statement")],
+        resolved=states.resolved(engine=EngineKind.MODEL),
+    )  # fmt: skip
+    made.work.analyzed_sub_queries = [done.id]
+    run = ResearchRun(made, Inbox(), InProcessHost({}))
+    assert not await analyze_without_model(run)
+    assert made.work.degraded == ["2 pages of those read could not be analyzed any more"]
 
 
 def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:

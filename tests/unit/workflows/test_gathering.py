@@ -10,12 +10,14 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.addresses import digest, source_id
+from contracts.call_sizes import CallSizes
 from contracts.defects import Defect
 from contracts.evidence import DocumentRef, QueryRecord, SearchHit
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from contracts.request import Constraints, SearchPolicy, SourceType
 from contracts.resolved import EffectiveSearch, ProviderChoice
+from contracts.roles import ANALYZER
 from contracts.state import ResearchState
 from contracts.vocabulary import NodeStatus, Phase, SourceStatus, StopReason
 from tests.fakes import states
@@ -98,6 +100,49 @@ async def test_a_defect_in_a_search_is_listed_though_the_run_goes_on() -> None:
     state = await gather(run)
     assert state.work.defects == [defect]
     assert [source.url for source in state.evidence.sources.values()] == ["corpus:m/a"]
+
+
+def with_money_for(run: ResearchRun, pages: float, *, findings: int = 1) -> ResearchRun:
+    """The run, after an analysis of four pages for 0.4 dollars, with so many times the price of a page left."""
+    run.state.accounts.call_sizes = {ANALYZER.name: CallSizes(calls=1, pages=4, usd=0.4, tokens=8_000)}
+    run.state.accounts.usage = Usage(cost_usd=1 - pages / 10)
+    run.state.evidence.findings = [states.finding(f"finding {number}") for number in range(findings)]
+    return run
+
+
+FULL = Shelf({FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/c", "corpus:m/d"]})
+
+
+@pytest.mark.parametrize(("pages", "read"), [(9, "abcd"), (2, "ac"), (1.2, "ac"), (0.4, "a")])
+async def test_no_more_is_read_than_can_be_analyzed_with_what_is_left(pages: float, read: str) -> None:
+    """Each sub-query has its first page before any has its second; of the last page a part may be paid for."""
+    run = with_money_for(run_with(FULL, max_cost_usd=1.0), pages)
+    state = await gather(run)
+    assert [source.url for source in state.evidence.sources.values()] == [f"corpus:m/{name}" for name in read]
+
+
+async def test_pages_that_wait_for_their_analysis_are_paid_for_first() -> None:
+    """A gathering that is repeated before the analysis reads no more than the money for all of them."""
+    run = with_money_for(run_with(FULL, max_cost_usd=1.0), 3)
+    await Gathering(run, run.state.work.pending_sub_queries(), cap=2).carry_out()
+    await Gathering(run, run.state.work.plan.sub_queries).carry_out()
+    assert len(run.state.evidence.sources) == 3
+
+
+async def test_nothing_is_searched_for_where_no_page_could_be_analyzed() -> None:
+    """The run ends there, with what is left for its report."""
+    shelf = Shelf(FULL.hits)
+    run = with_money_for(run_with(shelf, max_cost_usd=1.0), 0.2)
+    with pytest.raises(Interrupted) as ended:
+        await gather(run)
+    assert ended.value.reason is StopReason.BUDGET_COST
+    assert shelf.searched == []
+
+
+async def test_without_a_finding_pages_are_read_for_rules() -> None:
+    """Rules analyze what no model can any more."""
+    run = with_money_for(run_with(FULL, max_cost_usd=1.0), 0.2, findings=0)
+    assert len((await gather(run)).evidence.sources) == 4
 
 
 SITES = [f"https://e.org/{number}" for number in range(5)]
