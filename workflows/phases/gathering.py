@@ -26,7 +26,7 @@ from contracts.plan import PlanNode
 from contracts.protected_sources import NAMED
 from contracts.sentences import Message
 from contracts.texts import plural, shorten
-from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
+from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus, StopReason
 from workflows.phases.analysis import pages_waiting
 from workflows.phases.drafts import withdraw_evidence
 from workflows.phases.searching import Answers, Searching
@@ -85,6 +85,8 @@ class Gathering:
             self._budget = left
         else:
             self._budget = min(left, cap + len(self._protected))
+        self._bound_by: StopReason | None = None
+        """The limit of spending that bounds `_budget`."""
         self._room = {query.id: reads_left(query, limits) if only is None else self._budget for query in sub_queries}
         """Number of sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries, titled=labelled or only is not None)
@@ -130,8 +132,7 @@ class Gathering:
             raise CallRefused(reason)
         if (most := max(len(self._protected), count - waiting)) < self._budget:
             self._budget = most
-            text = f"{plural(most, 'page')} to read at most: what is left pays for no more ({reason.value})"
-            run.note("status", text, level="info")
+            self._bound_by = reason
 
     # --- search and choose -----------------------------------------------------------------------------------------
     async def _search(self, query: PlanNode) -> None:
@@ -167,6 +168,9 @@ class Gathering:
         for rank in zip_longest(*(self._hits(query) for query in self._sub_queries)):
             for query, hit in zip(self._sub_queries, rank, strict=True):
                 self._read_best(query, [hit] if hit else [], 1)
+        if self._bound_by is not None and len(self._reads) >= self._budget:
+            text = f"reading {plural(self._budget, 'page')}: what is left pays for no more ({self._bound_by.value})"
+            self._run.note("status", text, level="info")
         await self._run.host.settle([read.record for read in self._reads.values()])
         await self._read_again_after_outage()
 
