@@ -103,6 +103,7 @@ class DeepResearchWorkflow(PersonMessages):
         return result
 
     async def _conduct(self, request: RawValue) -> ResearchResult:
+        """Prepare a run, wait for its place in the queue, and begin its work. Raises a failure for an early end."""
         started = workflow.now()
         if not _goes_on():
             workflow.logger.info("run.started", extra={"research_id": workflow.info().workflow_id})
@@ -133,11 +134,13 @@ class DeepResearchWorkflow(PersonMessages):
         )
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         if not _goes_on():
-            _note_unavailable(
-                run,
-                {provider.name: provider.reason for provider in prepared.resolved.providers if not provider.available},
-            )
-        driver = Driver(run, strategy, stored=prepared.has_turn or prepared.packed_state is not None)
+            providers = prepared.resolved.providers
+            _note_unavailable(run, {choice.name: choice.reason for choice in providers if not choice.available})
+        stored_already = prepared.has_turn or prepared.packed_state is not None
+        return await self._drive(run, Driver(run, strategy, stored=stored_already))
+
+    async def _drive(self, run: ResearchRun, driver: Driver) -> ResearchResult:
+        """Carry out the work of a run, and deliver its result. Raises a failure; the session is saved before."""
         try:
             outcome = await driver.conduct()
         except ActivityError as error:

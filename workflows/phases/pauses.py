@@ -56,8 +56,8 @@ class HumanGate:
         Raises `Interrupted` if the run is stopped, the plan is rejected, or no one answers in time.
         """
         run = self._run
-        state = self._run.state
-        gates = self._run.resolved.gates
+        state = run.state
+        gates = run.resolved.gates
         if state.work.plan.to_judge or not self._take_change():
             return False
         while gates.clarifies and not state.people.clarification.done and not state.work.plan.nodes:
@@ -65,34 +65,8 @@ class HumanGate:
         while state.needs_approval and state.work.plan.nodes:
             phrase = APPROVAL_PHRASE if gates.approve is Approve.PHRASE else None
             waiting = state.people.waiting or self._waiting(WaitKind.APPROVAL, phrase=phrase).for_plan(state.work.plan)
-            reply = await self._wait(waiting)
-            if reply.plan is not None:
+            if not self._take_reply(await self._wait(waiting)):
                 return False
-            if reply.rejected is not None and state.people.approved_plan is not None:
-                is_expired = reply.rejected == NOT_IN_TIME
-                self._keep_approved_plan(state.people.approved_plan, reply.rejected, by_person=not is_expired)
-                continue
-            if reply.rejected is not None:
-                run.decide(PERSON, "reject_plan", reply.rejected)
-                run.note("plan.rejected", f"the plan is rejected: {reply.rejected}".removesuffix(": "))
-                raise Interrupted(StopReason.APPROVAL_REJECTED)
-            if reply.answers is not None:
-                self._take_answers(reply.answers, state.work.plan.questions, {"version": state.work.plan.version})
-                return False
-            if reply.approved is None:
-                self._guide_planner(reply)
-                return False
-            if reply.overruled and (objections := state.work.plan.open_objections):
-                queries = [objection.query_id for objection in objections]
-                version = state.work.plan.version
-                run.decide(PERSON, "overrule_objections", "", {"version": version}, {"queries": queries})
-                text = f"the objections to {plural(len(queries), 'query')} are overruled"
-                run.note("plan.overruled", text, version=version, queries=queries)
-                overruled = [objection.with_fields(overruled=True) for objection in state.work.plan.objections]
-                state.work.plan = state.work.plan.with_fields(objections=overruled)
-            state.people.approved_version = reply.approved
-            run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
-            run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
         if state.people.approved_plan is not None and state.people.approved_plan.version != state.work.plan.version:
             state.people.approved_plan = None
         if run.is_permitted and not self._providers_checked:
@@ -101,10 +75,57 @@ class HumanGate:
                 await run.hooks.check_providers()
         return True
 
+    def _take_reply(self, reply: Reply) -> bool:
+        """Act on a reply to a plan that waits; return false if another plan is to be made, or this one judged.
+
+        Raises `Interrupted` if the plan is rejected and the run has no approved one to go back to.
+        """
+        run = self._run
+        state = run.state
+        plan = state.work.plan
+        if reply.plan is not None:
+            return False
+        if reply.rejected is not None:
+            self._reject_plan(reply.rejected)
+            return True
+        if reply.answers is not None:
+            self._take_answers(reply.answers, plan.questions, {"version": plan.version})
+            return False
+        if reply.approved is None:
+            self._guide_planner(reply)
+            return False
+        if reply.overruled and plan.open_objections:
+            self._overrule_objections(plan)
+        state.people.approved_version = reply.approved
+        run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
+        run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
+        return True
+
+    def _reject_plan(self, reason: str) -> None:
+        """Go back to the approved plan. Raises `Interrupted` if there is none."""
+        run = self._run
+        approved = run.state.people.approved_plan
+        if approved is not None:
+            self._keep_approved_plan(approved, reason, by_person=reason != NOT_IN_TIME)
+            return
+        run.decide(PERSON, "reject_plan", reason)
+        run.note("plan.rejected", f"the plan is rejected: {reason}".removesuffix(": "))
+        raise Interrupted(StopReason.APPROVAL_REJECTED)
+
+    def _overrule_objections(self, plan: Plan) -> None:
+        """Record that a person begins although queries are called too wide."""
+        run = self._run
+        queries = [objection.query_id for objection in plan.open_objections]
+        run.decide(PERSON, "overrule_objections", "", {"version": plan.version}, {"queries": queries})
+        text = f"the objections to {plural(len(queries), 'query')} are overruled"
+        run.note("plan.overruled", text, version=plan.version, queries=queries)
+        overruled = [objection.with_fields(overruled=True) for objection in plan.objections]
+        run.state.work.plan = plan.with_fields(objections=overruled)
+
     def end(self) -> None:
         """Have the report written by the approved plan, whatever version of it is not approved yet."""
         state = self._run.state
-        approved = self._run.state.people.approved_plan
+        approved = state.people.approved_plan
         if self._run.inbox.replies and state.people.waiting is None:
             self._run.degrade(Message("change_too_late"))
             self._run.inbox.replies.clear()
@@ -116,7 +137,7 @@ class HumanGate:
     def _take_change(self) -> bool:
         """Make a person's version of an approved plan the plan; return false if the planner is to make it."""
         run = self._run
-        state = self._run.state
+        state = run.state
         if state.people.waiting is not None or not run.inbox.replies:
             return True
         state.people.approved_plan = state.people.approved_plan or state.work.plan
@@ -144,8 +165,8 @@ class HumanGate:
     def _keep_approved_plan(self, approved: Plan, reason: str, *, by_person: bool) -> None:
         """Return to the approved plan, under a version of its own, since the number of the other one was shown."""
         run = self._run
-        state = self._run.state
-        other = self._run.state.work.plan.version
+        state = run.state
+        other = state.work.plan.version
         state.work.plan = approved.with_fields(version=other + 1)
         state.people.approved_version = state.work.plan.version if state.people.approved_version else None
         state.people.approved_plan = None
@@ -177,7 +198,7 @@ class HumanGate:
         `inputs` name the round, or the version of the plan.
         """
         run = self._run
-        clarification = self._run.state.people.clarification
+        clarification = run.state.people.clarification
         rounds = [*clarification.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
         run.state.people.clarification = clarification.with_fields(rounds=rounds)
         outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
@@ -189,7 +210,7 @@ class HumanGate:
     async def _ask_role(self) -> Waiting | None:
         """Return the wait for the questions of the strategy's clarifier; None if it has none."""
         run = self._run
-        clarification = self._run.state.people.clarification
+        clarification = run.state.people.clarification
         run.state.work.phase = CLARIFICATION
         role = declaration(run.resolved.strategy).clarifier
         request = role.input(
@@ -226,7 +247,7 @@ class HumanGate:
     async def _wait(self, waiting: Waiting) -> Reply:
         """Wait for a reply; a plan edited by the person replaces the waiting one. Raises `Interrupted`."""
         run = self._run
-        state = self._run.state
+        state = run.state
         with run.clock.stopped():
             if state.people.waiting is None:
                 state.people.waiting = waiting

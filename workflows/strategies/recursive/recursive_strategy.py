@@ -114,29 +114,8 @@ class RecursiveStrategy(UnitStrategy):
             state.work.plan = state.work.plan.with_fields(objections=with_current_limits(state))
         if position.next_unit is RecursiveUnit.SCOPE:
             return
-        for query in planned_queries(state):
-            if query.status is not NodeStatus.PENDING:
-                continue
-            # Its searches or pages without an answer are repeated, and its tree is planned again.
-            position.trees.pop(query.id, None)
-            executor = position.executors.get(query.id)
-            need = need_id(query.text)
-            state.work.agents = [record for record in state.work.agents if record.task.id != executor]
-            if (vetted := position.vetted.get(need)) is not None:
-                examined = [source for source in vetted.examined if source.source_id in state.evidence.sources]
-                position.vetted[need] = vetted.with_fields(examined=examined, complete=False)
-        records = {record.task.id: record for record in state.work.agents}
-        unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
-        for name in unfinished & records.keys():
-            record = records[name]
-            result = record.result
-            # Its share is used up: it gets another of what this run's limits leave.
-            is_spent = result is not None and result.stop_reason in SPENDING_LIMITS
-            share = None if is_spent else record.share
-            records[name] = record.with_fields(status=AgentStatus.CUT_OFF, share=share)
-        state.work.agents = list(records.values())
-        of_unfinished = {f"sub_query:{name}" for name in unfinished}
-        state.evidence.gaps = [gap for gap in state.evidence.gaps if gap.origin not in of_unfinished]
+        _reopen_queries(state, position)
+        unfinished = _withdraw_unfinished(state, position)
         if any(query.id not in position.trees for query in planned_queries(state)):
             position.next_unit = RecursiveUnit.TREES
         elif unfinished or len(position.executors) < len(position.trees):
@@ -160,6 +139,37 @@ class RecursiveStrategy(UnitStrategy):
         position = RecursivePosition.read(state)
         units = [unit_progress(state, position, kind, _summary(state, kind)) for kind in ORDER]
         return Progress(summary=_summary(state, position.next_unit), units=units)
+
+
+def _reopen_queries(state: ResearchState, position: RecursivePosition) -> None:
+    """Have searches and pages without an answer repeated for each pending query, and its tree planned again."""
+    for query in planned_queries(state):
+        if query.status is not NodeStatus.PENDING:
+            continue
+        position.trees.pop(query.id, None)
+        executor = position.executors.get(query.id)
+        state.work.agents = [record for record in state.work.agents if record.task.id != executor]
+        need = need_id(query.text)
+        if (vetted := position.vetted.get(need)) is not None:
+            examined = [source for source in vetted.examined if source.source_id in state.evidence.sources]
+            position.vetted[need] = vetted.with_fields(examined=examined, complete=False)
+
+
+def _withdraw_unfinished(state: ResearchState, position: RecursivePosition) -> set[str]:
+    """Have the tasks of unfinished executors given again, without the gaps that these left; return their names."""
+    records = {record.task.id: record for record in state.work.agents}
+    unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
+    for name in unfinished & records.keys():
+        record = records[name]
+        result = record.result
+        # Its share is used up: it gets another of what this run's limits leave.
+        is_spent = result is not None and result.stop_reason in SPENDING_LIMITS
+        share = None if is_spent else record.share
+        records[name] = record.with_fields(status=AgentStatus.CUT_OFF, share=share)
+    state.work.agents = list(records.values())
+    origins = {f"sub_query:{name}" for name in unfinished}
+    state.evidence.gaps = [gap for gap in state.evidence.gaps if gap.origin not in origins]
+    return unfinished
 
 
 def _stop_reason(state: ResearchState) -> StopReason:
@@ -247,18 +257,22 @@ async def _plan_trees(run: ResearchRun) -> None:
             run.branch_failed(Message("no_tree", query=shorten(query.text, 150), why=why))
             lost = state.work.plan.newest(query).failed(why)
             state.work.plan = state.work.plan.with_nodes(lost)
-        # A query without a vetted source becomes a gap, unless its search failed, which proves nothing.
-        if query in with_sources or state.work.plan.newest(query).status is NodeStatus.FAILED:
-            continue
-        draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
-        opened = open_gaps(state, [draft], f"sub_query:{query.id}")
-        state.evidence.gaps = with_gaps(state, opened)
-        state.work.plan = state.work.plan.with_nodes(
-            state.work.plan.newest(query).completed().with_fields(stated_gaps=[gap.id for gap in opened])
-        )
-        run.note("status", f"no source was vetted: {query.text}", level="warning")
+        elif query not in with_sources and state.work.plan.newest(query).status is not NodeStatus.FAILED:
+            # A failed search proves nothing.
+            _state_missing_sources(run, query)
     if failed and not position.trees:
         raise Interrupted(reason)  # the report is written from the vetted passages
+
+
+def _state_missing_sources(run: ResearchRun, query: PlanNode) -> None:
+    """State a gap for a query without a vetted source."""
+    state = run.state
+    draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
+    opened = open_gaps(state, [draft], f"sub_query:{query.id}")
+    state.evidence.gaps = with_gaps(state, opened)
+    answered = state.work.plan.newest(query).completed().with_fields(stated_gaps=[gap.id for gap in opened])
+    state.work.plan = state.work.plan.with_nodes(answered)
+    run.note("status", f"no source was vetted: {query.text}", level="warning")
 
 
 # --- executors -------------------------------------------------------------------------------------------------------
