@@ -30,7 +30,8 @@ from contracts.resolved import EffectiveLimits
 from contracts.roles import AnalyzeInput, SourceExtract
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus.library import CorpusLibrary
-from providers.tokens.showing import show_sources, token_size
+from providers.tokens.showing import show_sources
+from providers.tokens.shown_sources import token_size
 from workflows.rules.reading import PageBatch, PageToRead, distribute_pages
 
 HERE: Final = Path(__file__).parent

@@ -17,7 +17,7 @@ from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
 from providers.tokens.allotment import ContentItem
-from providers.tokens.showing import ShownSource
+from providers.tokens.shown_sources import ShownSource
 
 
 @dataclass(frozen=True)

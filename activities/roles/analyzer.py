@@ -31,7 +31,8 @@ from contracts.texts import plural
 from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.tokens.sections import sections_of
-from providers.tokens.showing import ShownSource, numbered_sections, rest_of_pages
+from providers.tokens.showing import numbered_sections, rest_of_pages
+from providers.tokens.shown_sources import ShownSource
 from providers.tokens.surroundings import sentence_at
 from providers.verification.rules import find_code_names, find_differences, shared_words
 
@@ -188,7 +189,7 @@ def _outline(work: Work) -> list[str]:
     if not work.request.outlined or work.engine is not EngineKind.MODEL:
         return []
     shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))
-    return [hidden.describe() for one in shown for hidden in one.hidden]
+    return [line for one in shown for line in one.outline()]
 
 
 def _links(work: Work) -> list[str]:

@@ -20,7 +20,7 @@ from contracts.texts import HYPHEN_IN_WORD, without_hyphens
 from contracts.tokens import Level
 from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
-from providers.tokens.showing import ShownSource
+from providers.tokens.shown_sources import ShownSource
 
 I = TypeVar("I", bound=RoleInput)
 A = TypeVar("A", bound=RoleAnswer)

@@ -48,7 +48,8 @@ from providers.interfaces import RenderedPrompt
 from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
 from providers.tokens.shortening import shortened
-from providers.tokens.showing import MAX_OUTLINE_LINES, ShownSource, show_sources
+from providers.tokens.showing import show_sources
+from providers.tokens.shown_sources import ShownSource
 
 END_OF_PART: Final = "\x03"
 """Ends a part of a prompt's common text; no guarded text contains this invisible character."""
@@ -423,8 +424,9 @@ class PromptBlocks:
 
         def render(level: Level) -> str:
             part = shown.at(level)
-            outline = [hidden.describe() for hidden in part.hidden][: math.ceil(RATIOS[level] * MAX_OUTLINE_LINES)]
-            return self._part("source", level, source=source, text=part.excerpt(), outline=outline, ratio=RATIOS[level])
+            ratio = RATIOS[level]
+            outline = part.outline(ratio)
+            return self._part("source", level, source=source, text=part.excerpt(), outline=outline, ratio=ratio)
 
         if protected:
             rank = Rank.PROTECTED

@@ -41,7 +41,7 @@ from providers.search.corpus.folders import refuse_key_name
 from providers.search.corpus.query import searched_keys
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
-from providers.tokens.showing import sections_of
+from providers.tokens.sections import sections_of
 from providers.tokens.surroundings import surroundings, text_around
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check

@@ -14,14 +14,8 @@ from contracts.tokens import Level
 from providers.extractive.blocks import blocks_of
 from providers.extractive.ranking import Ranking, SourceWords
 from providers.tokens.sections import sections_of, units_of
-from providers.tokens.showing import (
-    MAX_OUTLINE_LINES,
-    ShownSource,
-    numbered_sections,
-    rest_of_pages,
-    show_sources,
-    token_size,
-)
+from providers.tokens.showing import numbered_sections, rest_of_pages, show_sources
+from providers.tokens.shown_sources import MAX_OUTLINE_LINES, ShownSource, token_size
 from tests.unit.activities.scripted import analyze_input, reference, source
 
 TALK = "The harbour has a long history of storms, and its people tell many stories about them. " * 12
@@ -193,7 +187,16 @@ def test_a_long_page_is_shown_by_its_best_sections_and_names_the_others() -> Non
     (one,) = show_sources(request, documents)
     assert ANSWER in one.excerpt()
     assert "[…] (in: The manual)\n## 61. Part 61" in one.excerpt()
-    assert 0 < len(one.hidden) <= MAX_OUTLINE_LINES
+    lines = one.outline()
+    assert len(lines) == MAX_OUTLINE_LINES + 1
+    assert (
+        lines[-1] == f"and {len(one.hidden) - MAX_OUTLINE_LINES} more sections that have less of the questions' words"
+    )
+    numbers = [int(line.partition(".")[0]) for line in lines[:-1]]
+    assert numbers == sorted(numbers)
+    least = max(part.rank for part in one.hidden if part.number in numbers)
+    assert all(part.rank > least for part in one.hidden if part.number not in numbers)
+    assert len(one.outline(0.1)) == MAX_OUTLINE_LINES // 10 + 1
     sections = numbered_sections(request, documents)
     for hidden in one.hidden:
         wanted = sections[hidden.number]
@@ -220,7 +223,9 @@ def test_what_was_asked_for_is_shown_and_nothing_else() -> None:
 
 
 def test_a_second_call_shows_what_else_of_a_page_fits() -> None:
-    """Beside the sections asked for, those of the same page that were not shown, up to the tokens of a call."""
+    """Beside the sections asked for, those of the same page that were not shown, up to the tokens of a call, and no more
+    of them than was asked for.
+    """
     near = "The wraparound of a harbour is a story of its own. " + TALK
     text, other = page(30, 7, near), page(30, 8, near)
     aside = range(12, 30)  # parts without a word of the question
@@ -228,9 +233,13 @@ def test_a_second_call_shows_what_else_of_a_page_fits() -> None:
         text = text.replace(f"## {number}. Part {number}\n\n{near}", f"## {number}. Part {number}\n\n{TALK}")
     request, documents = call(text, other, shown_tokens=3_000)
     before = {one.source.id: one for one in show_sources(request, documents)}
-    asked = [SectionRef(source_id="src-0", start=start, end=start + 100) for start in [text.index("## 5. Part 5")]]
+    starts = [text.index(f"## {number}. Part {number}") for number in (5, 20)]
+    asked = [SectionRef(source_id="src-0", start=start, end=text.index("\n## ", start)) for start in starts]
+    few = [asked[0].with_fields(end=asked[0].start + 100)]
+    assert rest_of_pages(request, documents, few) == []
     rest = rest_of_pages(request, documents, asked)
     assert rest
+    assert sum(one.end - one.start for one in rest) <= 1.1 * sum(one.end - one.start for one in asked)
     assert {one.source_id for one in rest} == {"src-0"}
     assert asked[0] not in rest
     hidden = {part.section.start for part in before["src-0"].hidden} | {asked[0].start}
@@ -592,3 +601,28 @@ def test_a_last_look_shows_of_a_long_section_what_is_around_the_passage(place: i
     one = last_look(text)
     assert paragraphs[place] in one.excerpt()
     assert one.characters < 8_000
+
+
+def test_a_short_section_that_was_asked_for_is_shown_before_a_long_one() -> None:
+    """However little room there is: what is asked for first would fill it, and the short one has hardly a line."""
+    short = "## 2. Dates\n\nIt came out in May 2023."
+    text = f"# The manual\n\n## 1. Changes\n\n{page(9, 4)[20:].replace('## ', '- ')}\n\n{short}\n\n## 3. Thanks\n\n{TALK * 3}"
+    parts = [part for part in sections_of(text) if part.title in ("1. Changes", "2. Dates")]
+    wanted = [SectionRef(source_id="src-0", start=part.start, end=part.end) for part in parts]
+    (one,) = shown(text, wanted=wanted, shown_before=True).values()
+    assert "It came out" in one.excerpt()
+    assert "It came out" in one.narrow(300).excerpt()
+    (little,) = shown(text, wanted=wanted, shown_before=True, shown_tokens=300).values()
+    assert "It came out" in little.excerpt()
+
+
+def test_a_definition_is_not_shown_for_its_neighbour() -> None:
+    """Of a list of settings those that fit are shown, and not what stands beside the best one."""
+    settings = [f"`setting_{number}`\nIt is a number. {TALK}" for number in range(4)]
+    settings[0] = f"`freeze_age`\n{ANSWER} {TALK}"
+    settings[3] = f"`worker_age`\nWorkers vacuum before the wraparound of a transaction. {TALK}"
+    text = "# Settings\n\n" + "\n\n".join(settings)
+    (one,) = shown(text, shown_tokens=900).values()
+    assert ANSWER in one.excerpt()
+    assert "`worker_age`" in one.excerpt()
+    assert one.excerpt().count("`setting_") == 0
