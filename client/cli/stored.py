@@ -1,6 +1,8 @@
 """`delete` and `archive`: remove runs; inspect content that models were not shown, or only in part."""
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -48,14 +50,7 @@ async def delete(
     """
     if (run_id is None) == (older_than is None):
         raise CommandError("name one run, or --older-than DAYS")
-    # Without a client, histories cannot be removed, and it is unknown which runs will still use the documents.
-    client = await context.client_of_runs()
-    stores = context.stores
-    settings = context.settings
-    temporal = None if client is None else client.temporal
-    sole = has_sole_sessions(settings.content_url)
-    async with open_shared_state(settings) as shared:
-        retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
+    async with _open_retention(context) as retention:
         if run_id is not None:
             run = await context.find(run_id)
             if run.running:
@@ -82,6 +77,17 @@ async def delete(
         print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     counted = plural(removed.documents, "document"), plural(removed.answers, "journalled call")
     print_result(f"removed {description}: {', '.join(counted)}, {plural(removed.histories, 'history')}")
+
+
+@asynccontextmanager
+async def _open_retention(context: CommandContext) -> AsyncIterator[Retention]:
+    """Open what removes runs; without a server it removes no history, and no document that an open run may use."""
+    client = await context.client_of_runs()
+    stores = context.stores
+    temporal = None if client is None else client.temporal
+    sole = has_sole_sessions(context.settings.content_url)
+    async with open_shared_state(context.settings) as shared:
+        yield Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
 
 
 # --- the archive ---------------------------------------------------------------------------------------------------
@@ -150,13 +156,7 @@ async def verify(context: CommandContext) -> int:
 
 async def _expire(context: CommandContext) -> None:
     """Remove what has expired, and say so: the sweep of a worker may be hours away."""
-    client = await context.client_of_runs()
-    stores = context.stores
-    settings = context.settings
-    temporal = None if client is None else client.temporal
-    sole = has_sole_sessions(settings.content_url)
-    async with open_shared_state(settings) as shared:
-        retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
+    async with _open_retention(context) as retention:
         expired, remaining = await retention.expire_archive()
     if expired:
         print_hint(f"{plural(expired, 'record')} expired and {'was' if expired == 1 else 'were'} removed")

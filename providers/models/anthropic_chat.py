@@ -12,7 +12,7 @@ import httpx2
 from anthropic import APIConnectionError, APIStatusError, AsyncAnthropic, transform_schema
 from anthropic.types import CacheControlEphemeralParam, MessageParam, TextBlockParam
 
-from providers.errors import NotConfigured, Unavailable
+from providers.errors import Unavailable
 from providers.models.answers import read_reply
 from providers.models.chat import (
     ANSWER_TOOL,
@@ -25,9 +25,9 @@ from providers.models.chat import (
     SettingNames,
     error_for_status,
 )
-from providers.models.chat_failures import no_address, translated_failures
+from providers.models.chat_failures import check_endpoint, no_address, translated_failures
 from providers.models.connections import AttentiveTransport
-from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
+from providers.service_calls import NO_KEY
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 STATUS_OF_STREAM_ERROR: Final = {
@@ -76,13 +76,7 @@ class AnthropicChat:
         Without it each request has its own. The address may be written with or without `/v1`. Raises `NotConfigured`
         if the public API has no key, if the key or the address is invalid, or if the key would be sent unencrypted.
         """
-        if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
-            raise NotConfigured(f"the model endpoint needs a key: set {names.credential}")
-        if not base_url.startswith(("https://", "http://")):
-            raise NotConfigured(f"{names.address} must begin with https:// or http://")
-        if api_key:
-            ensure_key(api_key, names.credential)
-            ensure_confidential(api_key, base_url, names.address, names.credential)
+        check_endpoint(base_url, api_key, names, public=DEFAULT_BASE_URL)
         # At debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._names = names

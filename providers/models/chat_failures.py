@@ -9,6 +9,7 @@ import httpx2
 
 from providers.errors import NotConfigured, Unavailable
 from providers.models.chat import RETRY_SECONDS, ChatRequest, SettingNames, error_for_status
+from providers.service_calls import ensure_confidential, ensure_key
 
 
 @asynccontextmanager
@@ -43,6 +44,20 @@ async def translated_failures(
             raise Unavailable(f"{message} {names.silence}", retry_after=RETRY_SECONDS) from None
         reason = type(error.__cause__ or error).__name__
         raise Unavailable(f"no connection to the model endpoint ({reason})") from None
+
+
+def check_endpoint(address: str, api_key: str | None, names: SettingNames, *, public: str) -> None:
+    """Check address and key of an endpoint; the `public` one needs a key.
+
+    Raises `NotConfigured`, which names the setting to change.
+    """
+    if not api_key and address.rstrip("/") == public:
+        raise NotConfigured(f"the model endpoint needs a key: set {names.credential}")
+    if not address.startswith(("https://", "http://")):
+        raise NotConfigured(f"{names.address} must begin with https:// or http://")
+    if api_key:
+        ensure_key(api_key, names.credential)
+        ensure_confidential(api_key, address, names.address, names.credential)
 
 
 def no_address(names: SettingNames) -> NotConfigured:

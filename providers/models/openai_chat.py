@@ -18,7 +18,7 @@ from anthropic import transform_schema
 from openai import APIConnectionError, APIError, APIStatusError, AsyncOpenAI, AsyncStream
 from openai.types.chat import ChatCompletionChunk
 
-from providers.errors import NotConfigured, Unavailable
+from providers.errors import Unavailable
 from providers.models.answers import is_count, reply_of
 from providers.models.chat import (
     ANSWER_TOOL,
@@ -31,10 +31,10 @@ from providers.models.chat import (
     SettingNames,
     error_for_status,
 )
-from providers.models.chat_failures import no_address, translated_failures
+from providers.models.chat_failures import check_endpoint, no_address, translated_failures
 from providers.models.connections import AttentiveTransport
 from providers.models.servers import completions_address
-from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
+from providers.service_calls import NO_KEY
 
 OPENAI_BASE_URL: Final = "https://api.openai.com/v1"
 OPENAI_SETTING_NAMES: Final = SettingNames(credential="OPENAI_API_KEY", address="OPENAI_BASE_URL")
@@ -119,13 +119,7 @@ class OpenAIChat:
         key or the address is invalid, or if the key would be sent unencrypted.
         """
         address = completions_address(base_url)
-        if not api_key and address == OPENAI_BASE_URL:
-            raise NotConfigured(f"the model endpoint needs a key: set {names.credential}")
-        if not address.startswith(("https://", "http://")):
-            raise NotConfigured(f"{names.address} must begin with https:// or http://")
-        if api_key:
-            ensure_key(api_key, names.credential)
-            ensure_confidential(api_key, address, names.address, names.credential)
+        check_endpoint(address, api_key, names, public=OPENAI_BASE_URL)
         # At debug level the SDK logs whole requests, page text included.
         logging.getLogger("openai").setLevel(logging.WARNING)
         self._names = names
