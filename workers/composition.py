@@ -340,7 +340,7 @@ class OpenRuns:
             return False
         return not described.workflow_execution_info.HasField("close_time")
 
-    async def tell(self, research_id: str, turn: QueueTurn) -> bool:
+    async def signal(self, research_id: str, turn: QueueTurn) -> bool:
         """Signal a run its place; return false if there is no such open run. Raises `Unavailable`."""
         try:
             await self._client.get_workflow_handle(research_id).signal(TURN, turn, rpc_timeout=CALL_TIMEOUT)

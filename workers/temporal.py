@@ -39,7 +39,6 @@ DEFAULT_ADDRESS = "localhost:7233"
 DEFAULT_NAMESPACE = "default"
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
-OPTIONAL_TIMEOUT = timedelta(seconds=1)  # for optional requests
 
 SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),

@@ -21,7 +21,6 @@ BETWEEN_DIGITS: Final = frozenset(("ES", "CS"))
 BESIDE_DIGITS: Final = frozenset(("ET",))
 ALEFS: Final = frozenset("\u0622\u0623\u0625\u0627\u0671")
 LAM: Final = "\u0644"
-LAM_ALEF: Final = "\u0644\u0627"
 BRACKETS: Final = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "‹": "›"}
 MIRRORED: Final = BRACKETS | {closing: opening for opening, closing in BRACKETS.items()}
 NEAR: Final = 3  # letters on each side of a mark of which one may carry it

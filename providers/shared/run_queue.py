@@ -58,7 +58,7 @@ class Runs(Protocol):
     async def is_open(self, research_id: str) -> bool:
         """Return whether the run is open."""
 
-    async def tell(self, research_id: str, turn: QueueTurn) -> bool:
+    async def signal(self, research_id: str, turn: QueueTurn) -> bool:
         """Signal a run its place; return false if there is no such open run."""
 
     async def list_open(self) -> Collection[str]:
@@ -122,7 +122,7 @@ class QueuedRun(CheckedModel):
 
     @property
     def ticket(self) -> str:
-        """Return what tells this wait from others of the same run."""
+        """Return the name of this wait, which no other wait of the same run has."""
         return repr(self.since)
 
 
@@ -215,9 +215,9 @@ def release(state: QueueState, research_id: str) -> QueueState:
     return state
 
 
-def note_told(state: QueueState, told: Collection["Told"]) -> QueueState:
-    """Note what runs were told and remove those that have ended, unless they came again since; return the state."""
-    by_ticket = {(each.run.id, each.run.since): each for each in told}
+def take_answers(state: QueueState, answers: Collection["RunAnswer"]) -> QueueState:
+    """Note what runs know now and remove those that have ended, unless they came again since; return the state."""
+    by_ticket = {(each.run.id, each.run.since): each for each in answers}
     for run in (*state.running, *state.waiting):
         each = by_ticket.get((run.id, run.since))
         if each is not None and each.place is not None:
@@ -246,13 +246,13 @@ def is_news(place: int, known: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Told:
+class RunAnswer:
     """What the server answered about a run."""
 
     run: QueuedRun
     is_open: bool
     place: int | None = None
-    """The place that it was told, 0 for its turn; None if it was only looked for."""
+    """The place that was signalled, 0 for its turn; None if it was only looked for."""
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class RunQueue:
                 await self._store.swap(LEASE_KEY, self._identity, None)
 
     async def give(self) -> None:
-        """Give every free place to the next run in line, and tell runs; look for ended ones when that is due.
+        """Give every free place to the next run in line, and signal runs; look for ended ones when that is due.
 
         Raises the errors of the store and of the server; what was not done then is done the next time.
         """
@@ -339,22 +339,22 @@ class RunQueue:
             if stored.value == self._seen and stored.now < self._due:
                 return
             step = await self._queue.update(KEY, self._plan)
-            calls = [self._tell(run, QueueTurn(ticket=run.ticket)) for run in step.chosen]
+            calls = [self._signal(run, QueueTurn(ticket=run.ticket)) for run in step.chosen]
             calls += [self._look(run) for run in step.checked]
             if step.news is not None:
-                calls.append(self._tell(*step.news))
+                calls.append(self._signal(*step.news))
             if not calls:
                 self._seen = stored.value  # read before the step: a later change is seen the next time
                 self._due = step.due
                 return
-            answers = await asyncio.gather(*calls, return_exceptions=True)
-            told = [answer for answer in answers if isinstance(answer, Told)]
-            await self._queue.update(KEY, lambda state, _: (note_told(state, told), None))  # noqa: B023
-            if ended := sum(not each.is_open for each in told):
+            results = await asyncio.gather(*calls, return_exceptions=True)
+            answers = [result for result in results if isinstance(result, RunAnswer)]
+            await self._queue.update(KEY, lambda state, _: (take_answers(state, answers), None))  # noqa: B023
+            if ended := sum(not each.is_open for each in answers):
                 log.info("queue.ended_runs_removed", runs=ended)
-            for answer in answers:
-                if isinstance(answer, BaseException):
-                    raise answer
+            for result in results:
+                if isinstance(result, BaseException):
+                    raise result
 
     def _plan(self, state: QueueState, now: float) -> tuple[QueueState, _Step]:
         line = admit(state, self._limits)
@@ -376,13 +376,13 @@ class RunQueue:
         chosen = [run for run in state.running if not run.knows_turn]
         return state, _Step(chosen, news, checked, due)
 
-    async def _tell(self, run: QueuedRun, turn: QueueTurn) -> Told:
+    async def _signal(self, run: QueuedRun, turn: QueueTurn) -> RunAnswer:
         async with self._slots:
-            return Told(run, await self._runs.tell(run.id, turn), turn.place)
+            return RunAnswer(run, await self._runs.signal(run.id, turn), turn.place)
 
-    async def _look(self, run: QueuedRun) -> Told:
+    async def _look(self, run: QueuedRun) -> RunAnswer:
         async with self._slots:
-            return Told(run, await self._runs.is_open(run.id))
+            return RunAnswer(run, await self._runs.is_open(run.id))
 
     async def _greet(self) -> None:
         """Have all open runs ask again, once in the life of a store; those that do not wait ignore it.
@@ -392,7 +392,7 @@ class RunQueue:
         if (await self._store.get(KNOWN_KEY)).value is not None:
             return
         for research_id in await self._runs.list_open():
-            await self._runs.tell(research_id, QueueTurn())
+            await self._runs.signal(research_id, QueueTurn())
         await self._store.swap(KNOWN_KEY, None, b"1")
 
     async def _leads(self) -> bool:

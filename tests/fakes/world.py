@@ -101,7 +101,7 @@ class OpenForEver:
         del research_id
         return True
 
-    async def tell(self, research_id: str, turn: QueueTurn) -> bool:
+    async def signal(self, research_id: str, turn: QueueTurn) -> bool:
         del research_id, turn
         return True
 

@@ -175,7 +175,7 @@ class Server:
         self.looked.append(research_id)
         return research_id in self.open
 
-    async def tell(self, research_id: str, turn: QueueTurn) -> bool:
+    async def signal(self, research_id: str, turn: QueueTurn) -> bool:
         self._check()
         if research_id in self.open:
             self.told.append((research_id, turn))
