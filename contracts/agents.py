@@ -34,6 +34,15 @@ class LostWork(CompactModel):
     pages: list[SearchHit] = []
 
 
+class PageRead(CompactModel):
+    """What an agent had read of a page."""
+
+    purposes: list[str] = []
+    """Keys of the purposes for which it was read."""
+    hidden: list[str] = []
+    """Lines of the outline for sections that no reading was shown whole; empty: all of the page was shown."""
+
+
 class AgentTask(CompactModel):
     """The task of one agent."""
 
@@ -60,6 +69,8 @@ class AgentTask(CompactModel):
     """Depth below the run: 1 for an agent that the run itself started."""
     lost: LostWork = LostWork()
     """Set when the task is retried."""
+    pages_read: dict[str, PageRead] = {}
+    """By id of a source: what its earlier start had read, from where it goes on; empty: it begins anew."""
 
 
 class AgentShare(Contract):
@@ -79,6 +90,8 @@ class Ledger(Contract):
     pages: list[Source] = []
     notes: dict[str, list[str]] = {}
     """By id of a page: what models found in it, so that another reading adds to that."""
+    read_whole: list[str] = []
+    """Ids of the pages of which another agent was shown all."""
 
 
 class NodeEnd(StrEnum):
@@ -130,6 +143,8 @@ class TaskResult(CompactModel):
     source_ids: list[str] = []
     """Sources that it read, and those that it got already read."""
     gap_ids: list[str] = []
+    pages_read: dict[str, PageRead] = {}
+    """By id of a source: what it had read, if its strategy reads for purposes."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
@@ -138,6 +153,10 @@ class TaskResult(CompactModel):
     failed_branches: list[Text] = []
     node: NodeSummary | None = None
     """Its part of a tree; None if its strategy builds none."""
+    answers_counted: list[str] = []
+    """Names of its paid answers so far, with those of its agents."""
+    repeated_by_role: dict[str, Usage] = {}
+    """The part of `usage_by_role` that an earlier start has brought, and its run has counted, already."""
     calls: dict[str, dict[str, int]] = {}
     """Number of calls by caller and called role, including those of its own agents."""
     agents: list[AgentProgress] = []
@@ -187,7 +206,11 @@ class AgentRequest(CompactModel):
     lost_providers: dict[str, Text] = {}
     call_sizes: dict[str, CallSizes] = {}
     """The sizes of the run's calls by role so far."""
+    answers_counted: list[str] = []
+    """Names of the paid answers of its earlier starts."""
     packed_ledger: str = ""
+    packed_earlier: str = ""
+    """Packed state with what its earlier start had found, from which it goes on; empty: it begins anew."""
     run_entry: str = ""
     """Hash of the resolution of who starts the agent. Pages that its first searches find are read by it, since what it
     says of searching and reading is the agent's, too; empty: the agent stores its own before it searches."""

@@ -171,6 +171,8 @@ class WorkInput(ToolTurnInput):
     readings_left: int | None = None
     """Readings that the agent's part of the budget pays for, if these are fewer than the pages that it may open."""
     reasons: bool = False
+    earlier: list[str] = []
+    """In the opening of an agent that goes on with its task: what it had read and noted, line by line."""
     hits: list[str] = []
     """In the opening: what the searches that came with the task found, line by line."""
     searches_waiting: list[str] = []

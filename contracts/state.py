@@ -272,6 +272,10 @@ class AccountsState(StatePart):
     """Number of calls by caller and called role; those of agents are added when they end."""
     paid_failures: list[str] = []
     """Unusable answers of unfinished operations already counted in `usage`, so that none is counted twice."""
+    answers_counted: list[str] = []
+    """Of an agent: names of its paid answers, those of its earlier starts included, which its run has counted."""
+    repeated_by_role: dict[str, Usage] = {}
+    """Of an agent: usage of answers that the journal gave it again and that its run has counted, by role."""
     fallbacks: dict[str, int] = {}
     """Number of fallbacks by role, caused by unusable answers."""
     rule_answers: dict[str, int] = {}

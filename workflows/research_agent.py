@@ -137,9 +137,11 @@ class AgentDriver:
         """Return the agent's result, from its current state."""
         self.state.work.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         node = None
+        pages_read = {}
         if self._strategy:
             node = self._strategy.describe_node(self.state)
-        return task_result(self.state, reason, summary, problem, node)
+            pages_read = self._strategy.list_read(self.state)
+        return task_result(self.state, reason, summary, problem, node, pages_read)
 
 
 def _cause(state: ResearchState, reason: StopReason) -> StopReason:

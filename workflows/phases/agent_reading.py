@@ -33,6 +33,7 @@ MAX_LISTED_SECTIONS: Final = 10
 SECTION_CHARACTERS: Final = 90  # of a section beyond these, with its number: room for two or three names of settings
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
+READ_WHOLE: Final = "read whole before, and noted in the report already"
 BY_PLACE: Final = "pages named by their place"
 """Node of the plan that such pages belong to."""
 NO_PLACE: Final = "{place} is no place in the collection that is searched: give the number of a page that was found"
@@ -65,6 +66,8 @@ class ReadingPosition(Position):
     """Ids of sources whose analysis failed or did not show them; it is not retried."""
     purposes: dict[str, list[str]] = {}
     """By source id: for what a page was read already."""
+    hidden: dict[str, list[str]] = {}
+    """By source id: lines of the outline for sections that no reading was shown whole."""
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
@@ -191,6 +194,7 @@ async def read_for_purposes(
         purposes = position.purposes.setdefault(source.id, [])
         is_as_asked = reason is None and not is_made_by_rules(run.state, call.result())
         if is_as_asked:
+            note_hidden(position, source.id, call.result().outline)
             purposes += [purpose for purpose in dict.fromkeys(one.purpose for one in group) if purpose not in purposes]
     return results
 
@@ -275,7 +279,11 @@ def describe_search(
     own = {number: found.get(canonical_url(page.hit.url)) for number, page in numbered if number not in listed}
     ranked = sorted((page.hit.rank, number, page) for number, page in own.items() if page is not None)
     numbers = [number for _, number, _ in ranked[:limit]]
-    lines = [f"{number}. {describe_hit(page)}" for _, number, page in ranked[:limit]]
+    whole = _places_read_whole(state)
+    lines = [
+        f"{number}. {describe_hit(page, READ_WHOLE if canonical_url(page.hit.url) in whole else '')}"
+        for _, number, page in ranked[:limit]
+    ]
     again = [number for number, page in enumerate(list_pages(state), start=1)
              if number in listed and canonical_url(page.hit.url) in found]  # fmt: skip
     if again:
@@ -287,9 +295,17 @@ def describe_search(
     return "\n".join([headline, *lines]), numbers
 
 
-def describe_hit(page: Candidate) -> str:
-    """Return the title of a page with its date, its place, and the snippet of the search that found it."""
+def _places_read_whole(state: ResearchState) -> set[str]:
+    """Return the addresses of pages of which another agent was shown all before this one was started."""
+    ledger = state.evidence.ledger
+    return {canonical_url(page.url) for page in ledger.pages if page.id in ledger.read_whole}
+
+
+def describe_hit(page: Candidate, remark: str = "") -> str:
+    """Return the title of a page with its date, its place, a remark, and the snippet of the search that found it."""
     located = name_page(page_title(page), page.hit.url)
+    if remark:
+        located = f"{located} ({remark})"
     snippet = page.hit.snippet
     if snippet:
         return f"{located}: {snippet}"
@@ -377,15 +393,29 @@ def known_notes(state: ResearchState, source: Source) -> list[str]:
     return state.evidence.ledger.notes.get(source.id, [])
 
 
+def note_hidden(position: ReadingPosition, source_id: str, outline: Sequence[str]) -> None:
+    """Note the sections of a page that no reading so far was shown whole; each line begins with its number."""
+    hidden = position.hidden.get(source_id)
+    if hidden is None:
+        position.hidden[source_id] = list(outline)
+        return
+    shown_in_part = {line.partition(".")[0] for line in outline}
+    position.hidden[source_id] = [line for line in hidden if line.partition(".")[0] in shown_in_part]
+
+
 def list_unread(state: ResearchState, result: AnalyzerResult | None) -> list[str]:
     """Return the lines of the sections that a reading was not shown; empty if it was shown all."""
-    if result is None or not result.outline or is_made_by_rules(state, result):
+    if result is None or is_made_by_rules(state, result):
         return []
-    lines = [
-        "not shown to the reader; give a number as `section` to have it read:",
-        *result.outline[:MAX_LISTED_SECTIONS],
-    ]
-    if rest := result.outline[MAX_LISTED_SECTIONS:]:
+    return list_sections(result.outline)
+
+
+def list_sections(outline: Sequence[str]) -> list[str]:
+    """Return the lines of sections that no reader was shown; empty if there are none."""
+    if not outline:
+        return []
+    lines = ["not shown to the reader; give a number as `section` to have it read:", *outline[:MAX_LISTED_SECTIONS]]
+    if rest := outline[MAX_LISTED_SECTIONS:]:
         # Of the others a few words, so that a long page does not fill the turn.
         lines.append("also: " + "; ".join(shorten(line, SECTION_CHARACTERS) for line in rest))
     return lines

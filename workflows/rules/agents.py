@@ -1,6 +1,6 @@
 """Agents of a run: building their requests, and merging their results in task order. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -15,6 +15,7 @@ from contracts.agents import (
     LostWork,
     NodeEnd,
     NodeSummary,
+    PageRead,
     TaskResult,
     agent_progress,
     collect_nodes,
@@ -109,7 +110,9 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         approved_version=state.people.approved_version,
         lost_providers=state.work.lost_providers,
         call_sizes=state.accounts.call_sizes,
+        answers_counted=[*state.accounts.answers_counted, *(record.result.answers_counted if record.result else ())],
         packed_ledger=packed_ledger,
+        packed_earlier=state_of_earlier(state, task).pack() if task.pages_read else "",
         run_entry=state.work.resolved_entry,
     )
 
@@ -182,6 +185,10 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
 
 def scoped_state(request: AgentRequest, now: float) -> ResearchState:
     """Return an agent's initial state at `now` (seconds since the epoch). Raises ValueError for invalid requests."""
+    evidence = EvidenceState()
+    if request.packed_earlier:
+        evidence = ResearchState.unpack(request.packed_earlier).evidence
+    evidence.ledger = request.ledger()
     return ResearchState(
         work=WorkState(
             resolved=request.resolved,
@@ -190,10 +197,30 @@ def scoped_state(request: AgentRequest, now: float) -> ResearchState:
             task=request.task,
             lost_providers=dict(request.lost_providers),
         ),
-        evidence=EvidenceState(ledger=request.ledger()),
+        evidence=evidence,
         people=PeopleState(approved_version=request.approved_version),
-        accounts=AccountsState(call_sizes=dict(request.call_sizes)),
+        accounts=AccountsState(call_sizes=dict(request.call_sizes), answers_counted=list(request.answers_counted)),
         clock=ClockState(started_at=request.started_at, clock_started_at=now, deadline_at=request.deadline_at),
+    )
+
+
+def state_of_earlier(state: ResearchState, task: AgentTask) -> ResearchState:
+    """Return what of a run's state an agent had found in the pages that it has read: findings, passages, open gaps."""
+    evidence = state.evidence
+    findings = [one for one in evidence.findings if one.sub_query_id == task.id and not one.by_rules]
+    cited = {name for finding in findings for name in finding.evidence_ids}
+    pages = {name: evidence.sources[name] for name in task.pages_read if name in evidence.sources}
+    named = {name for finding in findings for name in finding.source_ids}
+    pages |= {name: page for name, page in evidence.sources.items() if name in named}
+    return ResearchState(
+        evidence=EvidenceState(
+            sources={name: page.with_fields(sub_query_ids=[], rank=1, iteration=1) for name, page in pages.items()},
+            findings=findings,
+            passages={name: item for name, item in evidence.passages.items() if name in cited},
+            gaps=[
+                gap for gap in evidence.gaps if gap.origin == f"sub_query:{task.id}" and gap.status is GapStatus.OPEN
+            ],
+        )
     )
 
 
@@ -281,12 +308,21 @@ def build_ledger(state: ResearchState, record: AgentRecord) -> Ledger:
     own = list(state.evidence.sources.values())[: record.known_sources]
     known = {source.id: source for source in (*state.evidence.ledger.pages, *own)}.values()
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
-    found = [finding for finding in state.evidence.findings[: record.known_findings] if not finding.by_rules]
+    # An agent that goes on has its own findings as such.
+    own_findings = record.task.id if record.task.pages_read else None
+    found = [
+        finding
+        for finding in state.evidence.findings[: record.known_findings]
+        if not finding.by_rules and finding.sub_query_id != own_findings
+    ]
     notes = {page.id: [*state.evidence.ledger.notes.get(page.id, ())] for page in pages[-MAX_KNOWN:]}
     for finding in found:
         for source in notes.keys() & set(finding.source_ids):
             notes[source].append(finding.statement)
+    results = [other.result for other in state.work.agents if other.result and other.task.id != record.task.id]
+    whole = [name for result in results for name, page in result.pages_read.items() if not page.hidden]
     return Ledger(
+        read_whole=list(dict.fromkeys([*state.evidence.ledger.read_whole, *whole])),
         queries=queries[-MAX_KNOWN:],
         notes={page: statements[-MAX_NOTES_OF_PAGE:] for page, statements in notes.items() if statements},
         pages=[page.with_fields(sub_query_ids=[], rank=1, iteration=1, analyzed=False) for page in pages[-MAX_KNOWN:]],
@@ -302,9 +338,14 @@ def known_record(page: Source) -> ReadRecord:
 
 # --- the result ----------------------------------------------------------------------------------------------------
 def task_result(
-    state: ResearchState, reason: StopReason, summary: str, problem: str = "", node: NodeSummary | None = None
+    state: ResearchState,
+    reason: StopReason,
+    summary: str,
+    problem: str = "",
+    node: NodeSummary | None = None,
+    pages_read: Mapping[str, PageRead] | None = None,
 ) -> TaskResult:
-    """Return an agent's result, from its own state, and its part of a tree."""
+    """Return an agent's result, from its own state, its part of a tree, and what it has read."""
     pass_over(state, unread_hits(state))
     results = state_for_run(state)
     return TaskResult(
@@ -315,9 +356,12 @@ def task_result(
         finding_ids=[finding.id for finding in state.evidence.findings],
         source_ids=[source.id for source in state.evidence.readable_sources()],
         gap_ids=[gap.id for gap in state.evidence.unaddressed_gaps()],
+        pages_read=dict(pages_read or {}),
         counts=state.counts(),
         usage=state.accounts.usage.with_fields(active_seconds=0.0),
         usage_by_role=state.accounts.usage_by_role,
+        answers_counted=state.accounts.answers_counted,
+        repeated_by_role=state.accounts.repeated_by_role,
         lost=lost_work(state),
         failed_branches=state.work.failed_branches,
         node=None if node is None else complete_node(state, node, reason),
@@ -326,6 +370,26 @@ def task_result(
         call_sizes=state.accounts.call_sizes,
         packed=results.pack(),
     )
+
+
+def add_earlier_usage(result: TaskResult, earlier: TaskResult | None) -> TaskResult:
+    """Return the result of a start with the usage of the starts before it, what the journal gave again counted once."""
+    if earlier is None or result.is_stub:
+        return result
+    again = result.repeated_by_role
+    fresh = {role: usage.beyond(again.get(role, Usage())) for role, usage in result.usage_by_role.items()}
+    roles = dict.fromkeys([*earlier.usage_by_role, *fresh])
+    by_role = {role: earlier.usage_by_role.get(role, Usage()).plus(fresh.get(role, Usage())) for role in roles}
+    repeated = sum_usage(again.values())
+    return result.with_fields(usage=earlier.usage.plus(result.usage.beyond(repeated)), usage_by_role=by_role)
+
+
+def sum_usage(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of usages."""
+    total = Usage()
+    for usage in usages:
+        total = total.plus(usage)
+    return total
 
 
 def state_for_run(state: ResearchState) -> ResearchState:

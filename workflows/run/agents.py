@@ -19,6 +19,7 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, StopReason
 from workflows.rules.agents import (
     Room,
+    add_earlier_usage,
     agent_request,
     agents_at_once,
     divide_shares,
@@ -216,11 +217,26 @@ class Agents:
             # Its usage is unknown, so it stays reserved.
             self._budget.reservations.close(number, _reservation(record.share or AgentShare()))
             return
-        counted = record.result.usage_by_role if record.result else {}
-        for role, usage in result.usage_by_role.items():
-            # Answers of an earlier start come from the journal again and are already counted.
-            account(self._run.state, role, usage.beyond(counted.get(role, Usage())))
+        self._account(result)
         self._budget.reservations.close(number, NOTHING)
+
+    def _account(self, result: TaskResult) -> None:
+        """Count what an agent used, but what the journal gave it again: that is counted already.
+
+        An agent that has agents itself counts all, and says what of it came again.
+        """
+        state = self._run.state
+        again = result.repeated_by_role
+        if state.work.task is None:
+            for role, usage in result.usage_by_role.items():
+                account(state, role, usage.beyond(again.get(role, Usage())))
+            return
+        for role, usage in result.usage_by_role.items():
+            account(state, role, usage)
+        accounts = state.accounts
+        accounts.answers_counted = list(dict.fromkeys([*accounts.answers_counted, *result.answers_counted]))
+        for role, usage in again.items():
+            accounts.repeated_by_role[role] = accounts.repeated_by_role.get(role, Usage()).plus(usage)
 
     def _merge(self, agent: str, result: TaskResult) -> None:
         """Merge an agent's results into the run's state."""
@@ -239,7 +255,7 @@ class Agents:
         merged = {role: own.merged(sizes.get(role, CallSizes())) for role, own in result.call_sizes.items()}
         run.state.accounts.call_sizes = sizes | merged
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
-        result = result.with_fields(packed="", call_sizes={})
+        result = add_earlier_usage(result, record.result).with_fields(packed="", call_sizes={})
         self._replace(self._find(agent).with_fields(status=status, result=result, ended_at=run.now_text()))
         run.state.work.note_defects(result.defects)
         if result.problem:
@@ -424,8 +440,10 @@ def _call_result(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskR
 def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
     """Return a placeholder result; the usage of an earlier start of the agent stays counted."""
     used = record.result
-    usage = {"usage": used.usage, "usage_by_role": used.usage_by_role} if used else {}
-    return TaskResult(stop_reason=reason, problem=problem, is_stub=True, lost=record.task.lost, **usage)
+    known = {}
+    if used:
+        known = {name: getattr(used, name) for name in ("usage", "usage_by_role", "answers_counted")}
+    return TaskResult(stop_reason=reason, problem=problem, is_stub=True, lost=record.task.lost, **known)
 
 
 def _refusal(share: AgentShare) -> StopReason | None:

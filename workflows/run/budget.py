@@ -199,4 +199,21 @@ def account_failure(state: ResearchState, role: str, request: RoleInput, usage: 
     answer = f"{request.operation}:{short_hash(request.compact_json(exclude=OF_ONE_ATTEMPT))}"
     if answer not in state.accounts.paid_failures and usage != Usage():
         account(state, role, usage)
+        note_repeated(state, role, request, usage)
         state.accounts.paid_failures = [*state.accounts.paid_failures, answer][-MAX_PAID_FAILURES:]
+
+
+def note_repeated(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
+    """Note a paid answer of an agent by name, and its usage if an earlier start of the agent has brought it, too.
+
+    The journal gives an answer again with all its figures; an equal request that is paid anew has others.
+    """
+    if state.work.task is None or usage == Usage():
+        return
+    accounts = state.accounts
+    asked = request.compact_json(exclude=OF_ONE_ATTEMPT)
+    name = short_hash(request.operation, asked, usage.input_tokens, usage.output_tokens, usage.cost_usd)
+    if name in accounts.answers_counted:
+        accounts.repeated_by_role[role] = accounts.repeated_by_role.get(role, Usage()).plus(usage)
+    else:
+        accounts.answers_counted = [*accounts.answers_counted, name]

@@ -41,6 +41,7 @@ from workflows.run.budget import (
     NOTHING,
     account,
     account_failure,
+    note_repeated,
 )
 from workflows.run.calls import (
     EXTRACTIVE_CALL_SECONDS,
@@ -342,6 +343,7 @@ class ResearchRun(RunContext):
             estimate = output.account.estimated_input_tokens or usage.input_tokens
             self._note_size(role, request, granted.bound, estimate, usage)
             self._settle(role, output)
+            note_repeated(self.state, role.name, request, usage)
             return output
         finally:
             self.budget.reservations.close(granted.number, left)

@@ -9,7 +9,7 @@ from workflows.strategies.protocol import Finished, ScopedStrategy, Strategy
 
 METHODS: Final = ("advance", "evaluate", "take_reflection", "pause", "resume", "replan", "progress", "write_early")
 """What the driver calls of each strategy."""
-OF_AGENTS: Final = ("conclude", "describe_node")
+OF_AGENTS: Final = ("conclude", "describe_node", "list_read")
 """What it also calls of one that works on agents' tasks."""
 
 

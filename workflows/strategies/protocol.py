@@ -4,7 +4,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
-from contracts.agents import NodeSummary
+from contracts.agents import NodeSummary, PageRead
 from contracts.outcome import Pause, Progress
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.vocabulary import EngineKind, StopReason
@@ -103,6 +103,11 @@ class ScopedStrategy(Strategy, Protocol):
         the findings then count without a summary.
         """
         ...
+
+    def list_read(self, state: ResearchState) -> dict[str, PageRead]:
+        """Return what the agent has read, by id of source, for a later start; empty if that begins anew. Pure."""
+        del state
+        return {}
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
         """Return the agent's part of a tree, even after an early end; None if its strategy builds no tree.

@@ -302,6 +302,9 @@ async def test_a_page_that_an_earlier_agent_has_read_is_read_for_what_is_new(
     assert [f"1. {found}" in prompt for prompt in prompts if "the last look" not in prompt] == [False, True]
     shown = [answered(body)[-1] for body in requests_of(trial.api, "agent") if len(answered(body)) == 2]
     assert [f"(1) {found}" in text for text in shown] == [False, True]
+    hits = [answered(body)[0] for body in requests_of(trial.api, "agent") if len(answered(body)) == 1]
+    assert ["read whole before" in hit for hit in hits] == [False, True]
+    assert "(read whole)" in str(requests_of(trial.api, "orchestrator")[1]["messages"][-1])
     openings = [opening_of(body) for body in requests_of(trial.api, "agent")]
     assert not any(found in opening for opening in openings)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from contracts.addresses import sub_query_id
-from contracts.agents import SUMMARY_CHARACTERS, LostWork
+from contracts.agents import SUMMARY_CHARACTERS, LostWork, PageRead
 from contracts.evidence import Candidate, DocumentRef
 from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, OpenArguments, WorkInput
 from contracts.outcome import Pause, Progress
@@ -23,10 +23,13 @@ from workflows.phases.agent_reading import (
     NO_PLACE,
     PageReading,
     ReadingPosition,
+    describe_hit,
     describe_page,
     describe_search,
     list_links,
+    list_notes,
     list_pages,
+    list_sections,
     list_unread,
     may_read_by_rules,
     number_of_place,
@@ -41,7 +44,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import limit_sources
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps, unsearched_gap, with_gaps
-from workflows.rules.sub_queries import same_query, sources_left
+from workflows.rules.sub_queries import find_asked, same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import answer_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished, ScopedStrategy
@@ -52,6 +55,8 @@ MAX_SILENT_TURNS: Final = 2
 EXTRA_TURNS: Final = 4
 """Turns allowed on top of one per search and per page."""
 NO_MORE_PAID: Final = "your part of the budget pays for no more"
+READ_BEFORE: Final = "pages that were read before"
+"""Node of the plan for what an earlier start has read."""
 MAX_SHOWN_ITEMS: Final = 12
 """Pages and gaps in the request, for the scripted fallback."""
 
@@ -62,6 +67,8 @@ class AgentPosition(ReadingPosition):
     NAME: ClassVar[str] = "agent"
 
     turn: int = 1
+    earlier: int = 0
+    """Number of pages that an earlier start had opened; they are numbered first and count against no limit."""
     transcript: DocumentRef | None = None
     answers: list[ToolAnswer] = []
     """Answers to the previous turn's calls."""
@@ -105,6 +112,15 @@ class AgentStrategy(ScopedStrategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return the numbers of pages and findings; turns are only events."""
         return Progress(summary=_summary(state))
+
+    def list_read(self, state: ResearchState) -> dict[str, PageRead]:
+        """Return the pages that it has had read by a model, with their purposes and what was not shown of them."""
+        position = AgentPosition.read(state)
+        return {
+            name: PageRead(purposes=purposes, hidden=position.hidden.get(name, []))
+            for name, purposes in position.purposes.items()
+            if purposes
+        }
 
     async def conclude(self, run: ResearchRun) -> str:
         """Analyze the remaining pages, record the open questions as gaps, and sum up. Raises `Interrupted`."""
@@ -154,6 +170,7 @@ async def _take_turn(run: ResearchRun) -> None:
     """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
     position = AgentPosition.of(run.state)
     if position.transcript is None:
+        _take_up(run, position)
         await _search_first(run, position)
     step = f"work/{position.turn}"
     output = await run.turn(AGENT, step, _request(run), sub_turn=position.turn)
@@ -168,11 +185,50 @@ async def _take_turn(run: ResearchRun) -> None:
     position.turn += 1
 
 
+def _take_up(run: ResearchRun, position: AgentPosition) -> None:
+    """Number the pages that an earlier start has read first, with the purposes for which it read them."""
+    state = run.state
+    read = state.work.task.pages_read if state.work.task else {}
+    pages = [state.evidence.sources[name] for name in read if name in state.evidence.sources]
+    if not pages or position.opened:
+        return
+    run.decide(AGENT.name, "go_on", f"{plural(len(pages), 'page')} read before")
+    node = PlanNode(id=sub_query_id(READ_BEFORE), text=READ_BEFORE, origin=WITHOUT_SEARCH, iteration=1)
+    state.work.plan = state.work.plan.with_nodes(node)
+    _count_as_analyzed(state, [node])
+    state.evidence.candidates = [
+        *state.evidence.candidates,
+        *(Candidate(sub_query_id=node.id, hit=page.as_hit()) for page in pages),
+    ]
+    position.opened = list(range(1, len(list_pages(state)) + 1))
+    position.earlier = len(position.opened)
+    position.purposes = {page.id: list(read[page.id].purposes) for page in pages}
+    position.hidden = {page.id: list(read[page.id].hidden) for page in pages}
+
+
+def _list_earlier(state: ResearchState, position: AgentPosition) -> list[str]:
+    """Return what an earlier start has read and noted, line by line."""
+    lines = list[str]()
+    notes = {finding.id for finding in state.evidence.findings}
+    for number, page in enumerate(list_pages(state)[: position.earlier], start=1):
+        source = page_source(state, number)
+        if source is None:
+            continue
+        hidden = position.hidden.get(source.id, [])
+        extent = "in part" if hidden else "whole"
+        lines.append(f"Page {number}, {describe_hit(page)}, read {extent}:")
+        lines += [*list_notes(state, source, notes), *list_sections(hidden)]
+    gaps = [gap.description for gap in state.evidence.unaddressed_gaps()] if lines else []
+    return [*lines, *(f"still open: {description}" for description in gaps)]
+
+
 async def _search_first(run: ResearchRun, position: AgentPosition) -> None:
     """Make the searches that came with the task, but for one that is left to the agent. Raises `Interrupted`."""
     state = run.state
     known = {node.id for node in state.work.plan.sub_queries}
     ids = {sub_query_id(text): text for text in _given_searches(state) if text}
+    if position.earlier:  # what an earlier start had no room to search for comes first
+        ids = dict(sorted(ids.items(), key=lambda item: find_asked(state.evidence.ledger.queries, item[1]) is not None))
     fresh = [
         PlanNode(id=name, text=text, iteration=state.work.iteration) for name, text in ids.items() if name not in known
     ]
@@ -202,8 +258,10 @@ def _searches_waiting(state: ResearchState) -> list[str]:
 def _first_hits(state: ResearchState) -> list[str]:
     """Return what the searches before the first turn found, line by line."""
     lines = list[str]()
-    listed = list[int]()
+    listed = list(range(1, AgentPosition.read(state).earlier + 1))
     for node in state.work.plan.sub_queries:
+        if node.origin == WITHOUT_SEARCH:
+            continue
         text, numbers = describe_search(state, node, listed)
         listed += numbers or []
         lines += text.splitlines()
@@ -404,6 +462,7 @@ def _request(run: ResearchRun) -> WorkInput:
         searches_left=searches_left(state),
         pages_left=pages_left(state),
         reasons=thinks,
+        earlier=_list_earlier(state, position) if position.transcript is None else [],
         hits=_first_hits(state) if position.transcript is None else [],
         searches_waiting=_searches_waiting(state) if position.transcript is None else [],
         found=unopened_pages(state)[:MAX_SHOWN_ITEMS],
@@ -457,7 +516,8 @@ def scarce_readings(readings: int | None, pages: int) -> int | None:
 def pages_left(state: ResearchState) -> int:
     """Return the number of pages that the agent may still open."""
     limits = state.resolution.limits
-    left = limits.max_reads_per_step - len(AgentPosition.read(state).opened)
+    position = AgentPosition.read(state)
+    left = limits.max_reads_per_step - (len(position.opened) - position.earlier)
     return max(0, min(left, sources_left(state, limits)))
 
 

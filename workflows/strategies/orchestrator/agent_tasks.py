@@ -169,6 +169,12 @@ def assess_findings(findings: Sequence[Finding], omitted: int) -> list[str]:
     return [remark for remark, applies in remarks.items() if applies]
 
 
+def pages_read_whole(state: ResearchState) -> set[str]:
+    """Return the ids of the sources of which an agent was shown all."""
+    results = [record.result for record in state.work.agents if record.result]
+    return {name for result in results for name, page in result.pages_read.items() if not page.hidden}
+
+
 def report_text(
     state: ResearchState,
     agent: str,
@@ -176,13 +182,23 @@ def report_text(
     report: IntermediateReport,
     remarks: Sequence[str],
     left_open: Mapping[int, str],
+    known: int = 0,
 ) -> str:
-    """Return what the orchestrator is shown of an agent; `left_open` are its open points by number."""
+    """Return what the orchestrator is shown of an agent; `left_open` are its open points by number.
+
+    `known` is the number of statements of its earlier start, which it was shown then.
+    """
     if result.is_stub:
         return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
     lines = [f"{agent} reports:", report.text or "(no statement)"]
+    if known:
+        lines = [f"{agent} reports, beyond its {plural(known, 'statement')} above:", report.text or "(nothing new)"]
     sources = {number: state.evidence.sources[report.documents[number - 1]] for number in report.numbers}
-    titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
+    whole = pages_read_whole(state)
+    titles = [
+        f"[{number}] {source.title[:150] or 'without a title'}{' (read whole)' if source.id in whole else ''}"
+        for number, source in sources.items()
+    ]
     if titles:
         lines += ["Documents:", *titles]
     lines += [f"Open point {number}: {description}" for number, description in left_open.items()]

@@ -254,15 +254,24 @@ def _cycles_left(position: OrchestratorPosition, limits: EffectiveLimits) -> int
 
 
 def _retry(state: ResearchState, record: AgentRecord) -> AgentRecord:
-    """Return the record for a retried task, with all current queries and pages of the run in its ledger."""
+    """Return the record for a retried task, with all current queries and pages of the run in its ledger.
+
+    An agent whose share was spent has another one now, so that its calls differ: it goes on from what it had read.
+    """
     limits = state.resolution.limits
     lost = record.result.lost if record.result else record.task.lost
     is_spent = record.result is not None and record.result.stop_reason in SPENT_LIMITS
+    pages_read = record.result.pages_read if record.result is not None and is_spent else {}
     return record.with_fields(
         status=AgentStatus.CUT_OFF,
         task=record.task.with_fields(
-            seconds=limits.agent_seconds or None, most_seconds=limits.agent_wait_seconds or None, lost=lost
+            seconds=limits.agent_seconds or None,
+            most_seconds=limits.agent_wait_seconds or None,
+            lost=lost,
+            pages_read=pages_read,
         ),
+        # Of an agent that begins anew the journal knows the answers, as long as it asks the same.
+        known_findings=len(state.evidence.findings) if is_spent else record.known_findings,
         known_queries=len(state.evidence.query_ledger),
         known_sources=len(state.evidence.sources),
         share=None if is_spent else record.share,
@@ -574,6 +583,7 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
 async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[AgentTask]) -> dict[str, str]:
     """Run agents, and return their reports by agent. Raises `Interrupted` with the results so far in the state."""
     names = [task.id for task in tasks]
+    reported = {record.task.id: record.result.finding_ids for record in run.state.work.agents if record.result}
     try:
         results = await run.spawn(tasks, _max_parallel_agents(run.resolved.limits))
     finally:
@@ -581,12 +591,13 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
     by_id = {finding.id: finding for finding in findings_to_report(run.state.evidence.findings)}
     texts = {}
     for agent, result in zip(names, results, strict=True):
-        findings = [by_id[name] for name in result.finding_ids if name in by_id]
+        known = reported.get(agent, [])
+        findings = [by_id[name] for name in result.finding_ids if name in by_id and name not in known]
         report = build_report(findings, position.documents)
         position.documents = report.documents
         remarks = []
         if not result.is_stub:
-            remarks = assess_findings(findings, report.omitted)
+            remarks = assess_findings([by_id[name] for name in result.finding_ids if name in by_id], report.omitted)
         if remarks:
             inputs = {"agent": agent, "findings": len(findings)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
@@ -596,7 +607,7 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         position.open_points = list(dict.fromkeys([*position.open_points, *(gap.id for gap in gaps[:MAX_SHOWN_GAPS])]))
         points = {name: number for number, name in enumerate(position.open_points, start=1)}
         left_open = {points[gap.id]: gap.description for gap in gaps[:MAX_SHOWN_GAPS]}
-        texts[agent] = report_text(run.state, agent, result, report, remarks, left_open)
+        texts[agent] = report_text(run.state, agent, result, report, remarks, left_open, known=len(known))
     return texts
 
 
