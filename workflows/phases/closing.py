@@ -24,7 +24,7 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import check_draft, note_verdicts, verification_is_due
-from workflows.phases.drafts import has_live_report, run_ids, take_draft
+from workflows.phases.drafts import has_live_report, keep_draft, run_ids, take_draft, take_written, words_of_model
 from workflows.phases.last_look import look_at_gaps
 from workflows.phases.role_inputs import findings_to_report, write_input
 from workflows.rules.duplicates import add_unread_protected
@@ -64,21 +64,28 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
 
     `changed` is true if there are new findings or the draft is lost; `engine` is `EXTRACTIVE` if no model may be
     called. If the model is too slow or the reserve too small, the report is written without it; but a draft of the
-    model stays where what is left would only pay for a poorer one.
+    model stays, as rules only write a poorer one, and the report says what it lacks.
     """
     state = run.state
     if not _writing_is_due(state, changed=changed):
         return
-    if not state.evidence.findings:
+    words_before = 0
+    if state.evidence.findings:
+        words_before = words_of_model(state)
+    else:
         engine = EngineKind.EXTRACTIVE
+    if words_before and engine is EngineKind.EXTRACTIVE:
+        keep_draft(run, why_stopped(reason))
+        return
     request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
-    request = request.with_fields(words_before=_words_of_model(state))
+    request = request.with_fields(words_before=words_before)
     try:
         output = await run.ask(SYNTHESIZER, "write", request, engine)
     except Interrupted as interruption:
         run.inbox.clear()
-        if request.words_before and isinstance(interruption, CallRefused):
-            run.degrade(Message("degraded_kept"))
+        if words_before:
+            is_refused = isinstance(interruption, CallRefused)
+            keep_draft(run, Message("shorter_report_only") if is_refused else why_stopped(interruption.reason))
             return
         try:
             request = request.with_fields(caller="")  # the run itself is the caller
@@ -86,7 +93,7 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
         except Interrupted:
             run.degrade(Message("degraded_no_text"))
             return
-    await take_draft(run, output.draft)
+    await take_written(run, output.draft, words_before)
 
 
 def _writing_is_due(state: ResearchState, *, changed: bool) -> bool:
@@ -96,13 +103,6 @@ def _writing_is_due(state: ResearchState, *, changed: bool) -> bool:
         return bool(state.work.plan.nodes or changed)
     draft = state.evidence.draft
     return changed or draft is None or draft.iteration < max(finding.iteration for finding in findings)
-
-
-def _words_of_model(state: ResearchState) -> int:
-    """Return the words of a draft that a model wrote from findings; 0 without one."""
-    draft = state.evidence.draft
-    by_model = writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL
-    return draft.word_count if draft is not None and by_model and not draft.empty else 0
 
 
 async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write_early) -> Outcome:

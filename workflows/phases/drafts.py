@@ -28,8 +28,10 @@ from contracts.report_updates import (
     UpdatesRequest,
     WithdrawRequest,
 )
-from contracts.sentences import Message
-from contracts.strategies import declaration
+from contracts.roles import SYNTHESIZER
+from contracts.sentences import Message, counted
+from contracts.state import ResearchState
+from contracts.strategies import declaration, writer_engine
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind
 from workflows.phases.role_inputs import findings_to_report, to_extract
@@ -42,6 +44,9 @@ A = TypeVar("A", bound=CompactModel)
 T = TypeVar("T")
 
 
+MAX_SUBJECTS: Final = 5
+SUBJECT_CHARACTERS: Final = 120
+"""Of the sub-queries whose findings are not in a report."""
 MAX_REVISION_NOTES: Final = 12
 """Findings offered to each section of a revision."""
 
@@ -73,6 +78,43 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         run.state.evidence.draft = run.state.evidence.draft.with_history_of(draft, draft.revision)
     if result.unreached:
         run.degrade(Message("update_too_long"))
+
+
+def words_of_model(state: ResearchState) -> int:
+    """Return the words of a draft that a model wrote from findings; 0 without one."""
+    draft = state.evidence.draft
+    by_model = writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL
+    return draft.word_count if draft is not None and by_model and not draft.empty else 0
+
+
+async def take_written(run: ResearchRun, draft: ReportDraft, words_before: int) -> bool:
+    """Set the report's text to that of a synthesizer, unless rules wrote it and a model the draft of `words_before`.
+
+    Return whether it is set.
+    """
+    engines = run.state.accounts.engine_by_role
+    if words_before and writer_engine(engines) is not EngineKind.MODEL:
+        engines[SYNTHESIZER.name] = EngineKind.MODEL.value
+        keep_draft(run, Message("no_usable_text"))
+        return False
+    await take_draft(run, draft)
+    return True
+
+
+def keep_draft(run: ResearchRun, why: str) -> None:
+    """Leave a draft as it is, and say which findings are not in it and `why`."""
+    evidence = run.state.evidence
+    draft = evidence.draft
+    if draft is None:
+        return
+    findings = findings_to_report(evidence.findings)
+    cited = set(draft.evidence_ids)
+    lacking = [finding for finding in findings if finding.iteration > draft.iteration]
+    lacking = lacking or [finding for finding in findings if cited.isdisjoint(finding.evidence_ids)]
+    owners = {finding.sub_query_id for finding in lacking}
+    subjects = [shorten(node.text, SUBJECT_CHARACTERS) for node in run.state.work.plan.nodes if node.id in owners]
+    findings_found = counted("finding", len(lacking))
+    run.degrade(Message("degraded_kept", findings=findings_found, subjects=subjects[:MAX_SUBJECTS], why=why))
 
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:

@@ -18,7 +18,7 @@ from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult
 from contracts.sentences import Message
 from contracts.vocabulary import EngineKind, Phase
 from workflows.phases.checking import check_sections
-from workflows.phases.drafts import call_records, has_live_report, run_ids, take_draft
+from workflows.phases.drafts import call_records, has_live_report, run_ids, take_written, words_of_model
 from workflows.phases.role_inputs import findings_to_report, write_input
 from workflows.run.calls import is_cancelled
 from workflows.run.host import all_or_first_error, beside
@@ -37,13 +37,14 @@ async def write_draft(run: ResearchRun) -> None:
     """
     issues = run.issues(Phase.SYNTHESIS)
     sections = _planned_sections(run)
+    words_before = words_of_model(run.state)
     draft = None
     if sections:
         draft = await _write_by_sections(run, sections, issues)
     if draft is None:
         draft = (await run.ask(SYNTHESIZER, "write", write_input(run, issues=issues))).draft
-    await take_draft(run, draft)
-    if not has_live_report(run):  # else each step has its event
+    is_taken = await take_written(run, draft, words_before)
+    if is_taken and not has_live_report(run):  # else each step has its event
         run.note("report.updated", f"{draft.characters} characters", characters=draft.characters)
 
 

@@ -11,15 +11,22 @@ from contracts.vocabulary import EngineKind, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.closing import write_early
+from workflows.phases.writing import write_draft
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.run.run_budget import CallRefused
 
 WORDS = 2_000
-KEPT = "what was found last is not in the text: what was left would have paid for a shorter report only"
+KEPT = "not in the text: 1 finding (Which servers may replicate?); "
+TOO_LITTLE = "what was left would have paid for a shorter report only"
 ANOTHER = states.draft(2_000)
-NEWER = states.finding("Found in the second iteration").with_fields(iteration=2)
+QUERY = states.sub_query("Which servers may replicate?")
+NEWER = states.finding("Found in the second iteration").with_fields(iteration=2, sub_query_id=QUERY.id)
 NO_MONEY = CallRefused(StopReason.BUDGET_COST)
+
+
+def written(engine: EngineKind) -> SynthesizerResult:
+    return SynthesizerResult(draft=ANOTHER, account=CallAccount(engine=engine))
 
 
 class Writing(ResearchRun):
@@ -33,14 +40,14 @@ class Writing(ResearchRun):
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer
+        self.state.accounts.engine_by_role = {SYNTHESIZER.name: answer.account.engine.value}
         return answer
 
 
 def writing(*answers: Any, engine: EngineKind = EngineKind.MODEL, **changes: Any) -> Writing:
     """A run with a draft of its first iteration, which this engine wrote, and a finding of the second."""
-    query = states.sub_query("Which servers may replicate?")
     draft = states.draft().with_fields(word_count=WORDS)
-    made = states.state(plan=states.plan(query), findings=[NEWER], draft=draft, resolved=states.resolved(engine=engine))
+    made = states.state(plan=states.plan(QUERY), findings=[NEWER], draft=draft, resolved=states.resolved(engine=engine))
     made.accounts.engine_by_role = {SYNTHESIZER.name: engine.value}
     states.change(made, **changes)
     run = Writing(made, Inbox(), InProcessHost({}))
@@ -49,12 +56,8 @@ def writing(*answers: Any, engine: EngineKind = EngineKind.MODEL, **changes: Any
     return run
 
 
-def written(engine: EngineKind) -> SynthesizerResult:
-    return SynthesizerResult(draft=ANOTHER, account=CallAccount(engine=engine))
-
-
-async def write(run: Writing, reason: StopReason = StopReason.BUDGET_COST) -> None:
-    await write_early(run, reason, changed=False, engine=None)
+async def write(run: Writing, reason: StopReason = StopReason.BUDGET_COST, engine: EngineKind | None = None) -> None:
+    await write_early(run, reason, changed=False, engine=engine)
 
 
 async def test_a_draft_stays_where_only_a_shorter_one_could_be_paid() -> None:
@@ -65,7 +68,7 @@ async def test_a_draft_stays_where_only_a_shorter_one_could_be_paid() -> None:
     ((request, _),) = run.asked
     assert request.least_output_tokens > WORD_OUTPUT_TOKENS * WORDS
     assert run.state.evidence.draft == before
-    assert list(map(str, run.state.work.degraded)) == [KEPT]
+    assert list(map(str, run.state.work.degraded)) == [KEPT + TOO_LITTLE]
 
 
 async def test_with_room_for_as_full_a_text_the_draft_is_written_again() -> None:
@@ -84,9 +87,48 @@ async def test_a_draft_that_has_every_finding_is_not_written_again() -> None:
 
 
 @pytest.mark.parametrize(
+    ("answers", "reason", "engine", "why"),
+    [
+        ([], StopReason.PROVIDER_OUTAGE, EngineKind.EXTRACTIVE, StopReason.PROVIDER_OUTAGE.text),
+        ([Interrupted(StopReason.PROVIDER_OUTAGE)], StopReason.BUDGET_COST, None, StopReason.PROVIDER_OUTAGE.text),
+        ([Interrupted(StopReason.BUDGET_TIME)], StopReason.BUDGET_COST, None, StopReason.BUDGET_TIME.text),
+        ([written(EngineKind.EXTRACTIVE)], StopReason.BUDGET_COST, None, "the model gave no usable text"),
+    ],
+    ids=["an outage before", "an outage now", "no time", "no usable answer"],
+)
+async def test_rules_write_nothing_over_the_draft_of_a_model(
+    answers: list[Any], reason: StopReason, engine: EngineKind | None, why: str
+) -> None:
+    """It stays as the model's, and the report says what it lacks and why."""
+    run = writing(*answers)
+    before = run.state.evidence.draft
+    await write(run, reason, engine)
+    assert len(run.asked) == len(answers)
+    assert run.state.evidence.draft == before
+    assert run.state.accounts.engine_by_role == {SYNTHESIZER.name: EngineKind.MODEL.value}
+    assert list(map(str, run.state.work.degraded)) == [KEPT + why]
+
+
+async def test_an_answer_of_rules_between_two_iterations_replaces_no_draft_either() -> None:
+    """The next iteration, or the end of the run, writes again."""
+    run = writing(written(EngineKind.EXTRACTIVE))
+    before = run.state.evidence.draft
+    await write_draft(run)
+    assert run.state.evidence.draft == before
+    assert list(map(str, run.state.work.degraded)) == [KEPT + "the model gave no usable text"]
+
+
+async def test_a_draft_whose_findings_were_withdrawn_is_written_anew() -> None:
+    """Nothing supports it any more."""
+    run = writing(written(EngineKind.EXTRACTIVE), findings=[])
+    await write(run, StopReason.PROVIDER_OUTAGE, EngineKind.EXTRACTIVE)
+    assert run.state.evidence.draft == ANOTHER
+
+
+@pytest.mark.parametrize(
     ("problem", "changes"),
     [
-        (Interrupted(StopReason.BUDGET_TIME), {}),
+        (Interrupted(StopReason.BUDGET_TIME), {"draft": None}),
         (NO_MONEY, {"draft": None}),
         (NO_MONEY, {"engine": EngineKind.EXTRACTIVE}),
     ],
