@@ -118,7 +118,7 @@ async def test_an_answer_of_rules_between_two_iterations_replaces_no_draft_eithe
     assert list(map(str, run.state.work.degraded)) == [KEPT + "the model gave no usable text"]
 
 
-async def test_a_draft_whose_findings_were_withdrawn_is_written_anew() -> None:
+async def test_a_draft_without_its_findings_is_written_again() -> None:
     """Nothing supports it any more."""
     run = writing(written(EngineKind.EXTRACTIVE), findings=[])
     await write(run, StopReason.PROVIDER_OUTAGE, EngineKind.EXTRACTIVE)
