@@ -52,8 +52,8 @@ REVIEWED_CHARACTERS: Final = 40_000
 """Of the draft in a reviewer's prompt."""
 USUAL_DRAFT_CHARACTERS: Final = 24_000
 """Of a draft of which nothing is known yet; those of real models had 20,000 to 35,000 with their markers."""
-REVIEWED_PASSAGE_TOKENS: Final = 320
-"""A cited passage in a reviewer's prompt: title, beginning, id, and what the check said of its statement."""
+REVIEWED_STATEMENT_TOKENS: Final = 100
+"""For each passage that a reviewed draft cites: what the check says of the statements in doubt, which are few."""
 ARRANGED_CHARACTERS: Final = 24_000
 """Of the report in an arranger's prompt."""
 SECTION_CHARACTERS: Final = 12_000
@@ -463,7 +463,7 @@ def _material_tokens(request: RoleInput) -> int:
         return _shown_characters(request.text, ORIGINAL_CHARACTERS)
     if isinstance(request, ReviewInput):
         draft = _shown_characters(request.draft, REVIEWED_CHARACTERS)
-        return draft + request.passages_cited * REVIEWED_PASSAGE_TOKENS
+        return draft + request.passages_cited * REVIEWED_STATEMENT_TOKENS
     return 0
 
 

@@ -7,7 +7,6 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from contracts.base import Contract
 from contracts.checking import (
     AskedClaim,
-    CheckedSource,
     ClaimAnswer,
     CorrectionAction,
     Fault,
@@ -15,7 +14,7 @@ from contracts.checking import (
     ReviewScores,
     ShownSection,
 )
-from contracts.evidence import DocumentRef, Evidence, Gap, Verdict
+from contracts.evidence import DocumentRef, Gap, Verdict
 from contracts.lenient import Sentence, clamp, max_lines, member_or
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
@@ -185,10 +184,7 @@ class CorrectorResult(RoleAnswer):
 
 
 class ReviewedClaim(Contract):
-    """A claim of a draft with what is known of its support, for a reviewer.
-
-    It names its passages, which a reviewer is shown once for all claims: an `AskedClaim` has its own, whole.
-    """
+    """A claim of a draft with what is known of its support, for a reviewer."""
 
     text: str
     verdict: Verdict
@@ -213,14 +209,10 @@ class ReviewInput(RoleInput):
     gaps: list[Gap] = []
     """Open gaps of the run, which the draft may answer."""
     claims_entry: str = ""
-    """Hash of the stored entry with the claims of the draft and the passages that they cite; empty if not known."""
+    """Hash of the stored entry with the claims of the draft; empty if not known."""
     answers: list[str] = []
     """Hashes of the entries of all checker answers of the run."""
     claims: list[ReviewedClaim] = []
-    evidence: list[Evidence] = []
-    """The passages that the claims cite."""
-    sources: list[CheckedSource] = []
-    """The sources of these passages."""
 
     @property
     def asked_output_tokens(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from jinja2 import Template
 
-from activities.reporting.passages import LISTING_CHARACTERS, show_passage
+from activities.reporting.passages import LISTING_CHARACTERS
 from activities.reporting.references import without_markers
 from activities.reporting.updates import numbered_parts, read_body, write_element
 from activities.roles.gap_passages import passages_of
@@ -108,9 +108,7 @@ LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 800  # of the text around a passage; a listing above it has its own limit
-REVIEWED_QUOTE_CHARACTERS: Final = 500  # of a passage shown to a reviewer
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
-LEAST_TITLE_CHARACTERS: Final = 24  # of the title of a passage of which a reviewer is shown the first words
 SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
@@ -548,26 +546,6 @@ class PromptBlocks:
         if len(shown) <= characters:
             return shown
         return f"{shorten(shown, characters)}\n[the rest is not shown]"
-
-    def cited_passages(self) -> list[tuple[Evidence, PromptBlock]]:
-        """Return each passage that a reviewed draft cites with its title, headings and term, and its beginning."""
-        titles = {source.id: source.title + self.extent(source.id) for source in self.request.sources}
-        texts = {source.id: self.documents.get(source.text.hash, "") for source in self.request.sources}
-        shown = []
-        for item in self.request.evidence:
-            passage = show_passage(item, titles[item.source_id], texts[item.source_id])
-            shown.append((item, self._reviewed_passage(passage)))
-        return shown
-
-    def _reviewed_passage(self, passage: ShownPassage) -> PromptBlock:
-        """Return title and beginning of a passage as an item that becomes shorter before the draft does."""
-
-        def render(level: Level) -> str:
-            quote = cut_line(passage.quote, int(REVIEWED_QUOTE_CHARACTERS * RATIOS[level]))
-            title = guard_line(passage.title, max(LEAST_TITLE_CHARACTERS, int(TITLE_CHARACTERS * RATIOS[level])))
-            return f"({title}): {quote}"
-
-        return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.TRUNCATED))
 
     def summary_size(self) -> int:
         """Return the characters to request of a summary, fewer than its limit, as models count badly."""

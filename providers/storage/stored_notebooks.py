@@ -120,7 +120,7 @@ class Notebooks:
                 update["controls"] = controls_for(request.numbers, asked)
                 update["sections"] = asked.sections
         if isinstance(request, ReviewInput) and request.claims_entry:
-            update |= await self._complete_review(request)
+            update["claims"] = await self._reviewed_claims(request)
         if isinstance(request, roles.FindingsInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
@@ -154,8 +154,8 @@ class Notebooks:
             sections += [part for part in hit.sections if (part.start, part.end) not in ranges]
         return sections[: max(MAX_SECTIONS, len(entry.sections))]
 
-    async def _complete_review(self, request: ReviewInput) -> dict[str, Any]:
-        """Return the claims of a draft that are judged so far, and the passages that all claims cite."""
+    async def _reviewed_claims(self, request: ReviewInput) -> list[ReviewedClaim]:
+        """Return the claims of a draft that are judged so far."""
         entry = await self.read(request.claims_entry, ClaimsEntry)
         read = await self.read_all(request.answers, AnswersEntry)
         answers = {answer.fingerprint: answer for one in read for answer in one.items}
@@ -169,11 +169,7 @@ class Notebooks:
             claims.append(
                 ReviewedClaim(text=claim.text, verdict=verdict, reason=reason, evidence_ids=claim.evidence_ids)
             )
-        cited = {key for claim in entry.claims for key in claim.evidence_ids}
-        evidence = [item for item in entry.evidence if item.id in cited]
-        used = {item.source_id for item in evidence}
-        sources = [source for source in entry.sources if source.id in used]
-        return {"claims": claims, "evidence": evidence, "sources": sources}
+        return claims
 
     async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
         """Return the findings, evidence and sources of the stored analyses."""

@@ -56,12 +56,12 @@ async def test_a_prompt_that_may_not_fit_is_measured_before_its_call_is_refused(
     assert run.by_model
 
 
-async def test_what_a_reached_limit_leaves_pays_for_the_review() -> None:
-    """The claims are checked first; then the report is reviewed, which a run that ends by itself has done beside it."""
+async def test_a_report_that_no_revision_can_follow_is_not_reviewed() -> None:
+    """After a reached limit its claims are checked, and nothing more is paid."""
     run = await spend(0.5, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="full")
     assert run.says_limit
     assert "checker" in run.bill.roles
-    assert run.bill.roles[-1] == "reviewer"
+    assert "reviewer" not in run.bill.roles
 
 
 @pytest.mark.soak

@@ -47,6 +47,7 @@ from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import run_parallel
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun, Unanswered
+from workflows.run.run_budget import CallRefused
 
 MIN_REVIEW_SCORE: Final = 6.0
 """Score, out of 10, below which a draft is revised."""
@@ -60,27 +61,22 @@ BatchCall = Callable[[int, list[int], int], Awaitable[None]]
 """Takes the number of the call from 1, the indexes of its claims, and their size in bytes."""
 
 
-async def check_draft(run: ResearchRun, *, is_reviewed: bool, side_by_side: bool = True) -> None:
+async def check_draft(run: ResearchRun, *, is_reviewed: bool) -> None:
     """Review the draft and verify its claims, side by side; a draft that scores too low is revised and verified again.
 
-    A statement that stays is not judged again. Where a limit was reached, the review is not made `side_by_side` but
-    after the check, from what that has left.
+    A statement that stays is not judged again. A model reviews a draft only where a revision can follow.
     """
-    if not is_reviewed or not _can_be_reviewed(run):
+    if not is_reviewed or not _can_be_reviewed(run) or not _can_be_revised(run):
         await verify(run)
         return
-    if not side_by_side:
-        await verify(run)
-        if run.inbox.interruption is not None:
-            return
     weighed = None
     if run.resolved.checks.review is JudgeMode.MODEL:
         weighed = await _weigh(run)
     calls: list[Callable[[], Awaitable[ReviewerAnswer | None]]] = [
-        partial(_review, run, weighed, is_extra=not side_by_side),
+        partial(_review, run, weighed),
         partial(verify, run, weighed),
     ]
-    tasks = await run_parallel(run.host, calls if side_by_side else calls[:1], at_once=2)
+    tasks = await run_parallel(run.host, calls, at_once=2)
     opinion = tasks[0].result()
     if opinion and await _revise(run, opinion):
         await verify(run)
@@ -98,10 +94,17 @@ def _can_be_reviewed(run: ResearchRun) -> bool:
     return not (is_off or is_short or draft is None or draft.empty or draft.direct)
 
 
-async def _review(
-    run: ResearchRun, weighed: ExtractedClaims | None, *, is_extra: bool = False
-) -> ReviewerAnswer | None:
-    """Score the draft against question and brief; None if the call was interrupted, or `is_extra` and has no room."""
+def _can_be_revised(run: ResearchRun) -> bool:
+    """Return whether what a review finds can be acted on; one by rules costs nothing, and its scores are shown."""
+    by_model = writer_engine(run.state.accounts.engine_by_role) is EngineKind.MODEL
+    return by_model or _reviewing_engine(run) is not EngineKind.MODEL
+
+
+async def _review(run: ResearchRun, weighed: ExtractedClaims | None) -> ReviewerAnswer | None:
+    """Score the draft against question and brief.
+
+    None if the call was interrupted, or does not fit beside a revision and its checks.
+    """
     draft = run.state.evidence.draft
     if draft is None:
         return None
@@ -112,9 +115,10 @@ async def _review(
                 gaps=gaps_to_answer(run.state.evidence.gaps), passage_ids=list(draft.evidence_ids)
             )
         answer = await run.ask(REVIEWER, "review", request, _reviewing_engine(run))
+    except CallRefused:
+        return None
     except Interrupted:
-        if not is_extra:
-            run.degrade(Message("degraded_not_reviewed"))
+        run.degrade(Message("degraded_not_reviewed"))
         return None
     _record_review(run, answer)
     run.settle_gaps(settled_by_draft(run.state, answer.answered_gaps), REVIEWER.name)

@@ -225,13 +225,14 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
     # A refresh only follows changes of its sources, so it is not reviewed.
-    may_review = reason in NATURAL_STOPS or reason in SPENDING_LIMITS
-    is_reviewed = may_review and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
+    # After any other end, a revision that a review asks for has neither time nor money.
+    is_ended = reason in NATURAL_STOPS
+    is_reviewed = is_ended and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()
     async with run.time_limit(remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)):
-        await check_draft(run, is_reviewed=is_reviewed, side_by_side=reason in NATURAL_STOPS)
+        await check_draft(run, is_reviewed=is_reviewed)
 
 
 async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, writer: WriteEarly) -> StopReason:

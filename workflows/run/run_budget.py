@@ -148,8 +148,10 @@ class RunBudget:
             if refused is not None:
                 # Less than the prompt would ask for is asked for then, down to a part of what such calls usually need.
                 useful = max(request.least_output_tokens, self._useful_output(role, likely))
-                choices = self._parts(role, likely, reserve, useful, whole_input=is_least)
-                choices = choices or self._parts(role, usual, reserve, useful, whole_input=is_least)
+                # A review of a part of a report says nothing of the rest.
+                is_whole = is_least or role.name == REVIEWER.name
+                choices = self._parts(role, likely, reserve, useful, whole_input=is_whole)
+                choices = choices or self._parts(role, usual, reserve, useful, whole_input=is_whole)
             for chosen in choices:
                 wanted = reservation(chosen, price)
                 if self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve) is None:
@@ -175,9 +177,8 @@ class RunBudget:
             return True
         if role.name == AgentRole.SUPERVISOR and run.state.work.phase == Phase.SYNTHESIS:
             return True
-        # The review of an earlier report comes out of what the last one needs not.
-        is_early_review = role.name == REVIEWER.name and not run.inbox.closing
-        return role in CLOSING_ROLES and not is_early_review
+        # A review comes out of what the next report needs not: the one that is written anyway, or a revision.
+        return role in CLOSING_ROLES and role.name != REVIEWER.name
 
     def _sizes(
         self, role: RoleSpec[Any, Any], request: RoleInput, bound: Usage, measured: Measured | None, least: int
@@ -370,7 +371,8 @@ class RunBudget:
         Nothing for other roles.
         """
         reader, size = self.likely_reading()
-        is_asked = _chooses_reading(role) or role.name in (REVIEWER.name, AGENT.name)
+        is_beside = role.name == REVIEWER.name and not self._run.inbox.closing
+        is_asked = _chooses_reading(role) or role.name == AGENT.name or is_beside
         if not is_asked or reader is None or reader.name not in self._run.state.accounts.call_sizes:
             return NOTHING
         share = AGENT_READING_PART if self._is_agent else READING_PART

@@ -1,5 +1,6 @@
 """The money of agents: equal shares, what goes back, what stays for the report, and the calls that a share is worth."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentShare, AgentTask
 from contracts.call_sizes import CallSizes
+from contracts.checking_roles import REVIEWER, ReviewInput
 from contracts.evidence import Candidate, Gap
 from contracts.orchestrator_roles import AGENT, ORCHESTRATOR, OpenArguments, OrchestrateInput, WorkInput
 from contracts.outcome import Usage
@@ -278,3 +280,22 @@ async def test_a_last_look_at_gaps_leaves_what_the_text_of_the_report_needs(
     else:
         with pytest.raises(CallRefused):
             await run.budget.reserve(ANALYZER, look, measured, 0)
+
+
+@pytest.mark.parametrize(("left", "is_made"), [(0.9, False), (1.2, False), (2.5, True)])
+async def test_a_review_leaves_what_a_revision_and_its_checks_need(left: float, is_made: bool, tmp_path: Path) -> None:
+    """Also at the end of a run: else nobody could act on it; and it is made of the whole draft or not at all."""
+    run = await run_of(tmp_path, max_cost_usd=2.0)
+    run.inbox.closing = True
+    state = run.state
+    state.evidence.findings = [finding(f"Fact {number}") for number in range(20)]
+    reserved = run.budget.reserved_for_report().cost_usd
+    state.accounts.usage = Usage(cost_usd=2.0 - left * reserved, input_tokens=1, output_tokens=1, model_calls=1)
+    review = ReviewInput(draft=EMPTY_REF)
+    measured = Measured(math.ceil(0.25 * reserved * 1_000_000 / 3), is_least=False)
+    if is_made:
+        granted = await run.budget.reserve(REVIEWER, review, measured, 0)
+        assert granted.size.input_tokens == measured.input_tokens
+    else:
+        with pytest.raises(CallRefused):
+            await run.budget.reserve(REVIEWER, review, measured, 0)

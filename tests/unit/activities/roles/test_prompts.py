@@ -13,7 +13,6 @@ from activities.roles.run_role import task_of
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import answer_sizes, recursive_roles, roles, supervisor_roles
-from contracts.checking import CheckedSource
 from contracts.checking_roles import REVIEWER, ReviewedClaim, ReviewInput
 from contracts.evidence import Gap, SectionRef, Verdict
 from contracts.living_roles import DECOMPOSER, FETCH_URL
@@ -439,35 +438,17 @@ def test_a_reviewer_is_shown_the_statements_in_doubt() -> None:
     assert "but for 2 that their passages support" in prompt
 
 
-def test_of_a_reviewed_draft_the_passages_become_shorter_first() -> None:
-    """What a reviewer judges is the draft; if it is shortened all the same, it says so."""
-    text = "Vacuum prevents transaction ID wraparound by freezing old rows. " * 12
-    cited = passage(text, text.strip())
-    draft = "# Draft\n\n" + "".join(f"Statement {number} on rows says that much of it. " for number in range(90))
-    read = CheckedSource(id=SOURCE, title="Manual", text=reference(text))
-    request = ReviewInput(**common(draft=reference(draft), evidence=[cited], sources=[read]))
-    documents = {reference(draft).hash: draft, reference(text).hash: text}
+def test_a_reviewer_is_shown_the_draft_whole_and_no_passages() -> None:
+    """The check sees the passages; a draft that a small window forces to be shortened says so."""
+    draft = "# Draft\n\n" + "".join(f"Statement {number} on rows says that much of it [ev-1]. " for number in range(90))
+    request = ReviewInput(**common(draft=reference(draft), passage_ids=["ev-1"]))
+    documents = {reference(draft).hash: draft}
     full = render_role(REVIEWER, request, documents)
-    kinds = {item.id: item for item in full.items}
-    assert kinds["draft"].rank > kinds[cited.id].rank
+    assert [item.id for item in full.items] == ["draft"]
+    assert "Statement 89 on rows" in full.prompt
     assert "shortened for lack of room" not in full.prompt
-    less = render_role(REVIEWER, request, documents, {"draft": Level.COMPRESSED, cited.id: Level.HEADLINE})
+    less = render_role(REVIEWER, request, documents, {"draft": Level.COMPRESSED})
     assert re.search(r"shortened for lack of room: [\d,]+ of [\d,]+ characters are shown", less.prompt)
-    assert len(less.prompt) < len(full.prompt) - len(draft) / 3
-
-
-def test_many_passages_leave_room_for_the_draft_that_is_reviewed() -> None:
-    """Their titles become shorter, too: of 130 short passages these were most."""
-    text = "Vacuum prevents transaction ID wraparound by freezing old rows.\n"
-    cited = passage(text, text.strip())
-    read = CheckedSource(
-        id=SOURCE, title="Manual of the engine, routine tasks of its administrators", text=reference(text)
-    )
-    request = ReviewInput(**common(draft=reference("# Draft"), evidence=[cited], sources=[read]))
-    documents = {reference("# Draft").hash: "# Draft", reference(text).hash: text}
-    (item,) = [item for item in render_role(REVIEWER, request, documents).items if item.id == cited.id]
-    assert item.ladder[-1] is Level.TRUNCATED
-    assert len(item.text(Level.TRUNCATED)) < 60 < len(item.text(Level.FULL)) / 2
 
 
 def test_sections_are_offered_where_some_are_hidden() -> None:
