@@ -50,6 +50,7 @@ from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tok
 from providers.tokens.shortening import shortened
 from providers.tokens.showing import show_sources
 from providers.tokens.shown_sources import ShownSource
+from providers.verification.own_words import own_words
 
 END_OF_PART: Final = "\x03"
 """Ends a part of a prompt's common text; no guarded text contains this invisible character."""
@@ -231,41 +232,52 @@ class PromptBlocks:
         return [link for source in self.request.sources for link in source.links[:MAX_SHOWN_LINKS]]
 
     def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
-        """Yield sub-queries, findings and newly cited sources by iteration; later prompts begin with the same ones.
-
-        The text of a passage is shown with the first finding that cites it.
-        """
+        """Yield sub-queries, findings and newly cited sources by iteration; later prompts begin with the same ones."""
         queries = self.request.sub_queries
         findings = self.request.findings
         cited = self.cited_sources()
-        first = self._first_findings()
+        first = {key: finding.iteration for finding in reversed(findings) for key in finding.source_ids}
         for number in sorted({item.iteration for item in (*queries, *findings)}):
             yield (
                 [query.text for query in queries if query.iteration == number],
-                [self._finding(finding, first) for finding in findings if finding.iteration == number],
-                [source for source in cited if first[source.id].iteration == number],
+                [self._finding(finding) for finding in findings if finding.iteration == number],
+                [source for source in cited if first[source.id] == number],
             )
 
     def findings(self) -> list[PromptBlock]:
-        """Return the findings; the text of a passage is shown with the first one that cites it."""
-        first = self._first_findings()
-        return [self._finding(finding, first) for finding in self.request.findings]
+        """Return the findings, each passage with its words once."""
+        return [self._finding(finding) for finding in self.request.findings]
 
     def rivals(self, finding: Finding) -> list[str]:
         """Return the statements of the findings that contradict one, where the request has them."""
         known = {other.id: other.statement for other in self.request.findings}
         return [known.get(key, "a finding that is not shown here") for key in finding.contradicts]
 
-    def _first_findings(self) -> dict[str, Finding]:
-        """Return the first finding that cites each passage and each source, by their ids."""
-        findings = reversed(self.request.findings)
-        return {key: finding for finding in findings for key in (*finding.evidence_ids, *finding.source_ids)}
+    def _is_background(self, finding: Finding) -> bool:
+        """Return whether a finding is shown on one line: of no report that real models wrote was such a one a part."""
+        return finding.priority == LEAST_PRIORITY and not finding.contradicts and not self._is_protected(finding)
+
+    def _is_protected(self, finding: Finding) -> bool:
+        return not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)
+
+    @cached_property
+    def _quoting(self) -> dict[str, str]:
+        """The finding with which each passage is shown with its words, by ids, in the order of that.
+
+        Of the first iteration that cites it, the one that matters most, which is shortened last.
+        """
+        shown = [finding for finding in self.request.findings if not self._is_background(finding)]
+        quoting: dict[str, str] = {}
+        for finding in sorted(shown, key=lambda finding: (finding.iteration, finding.priority)):
+            for key in finding.evidence_ids:
+                quoting.setdefault(key, finding.id)
+        return quoting
 
     @cached_property
     def _holders(self) -> dict[str, str]:
-        """The passages whose words an earlier one has, which a finding before it cites; each with that one, by ids."""
+        """The passages whose words one has that is shown before them in the order of `_quoting`; with it, by ids."""
         known = {item.id: item for item in self.request.evidence}
-        cited = dict.fromkeys(key for finding in self.request.findings for key in finding.evidence_ids if key in known)
+        cited = [key for key in self._quoting if key in known]
         holders: dict[str, str] = {}
         shown: dict[str, list[Evidence]] = {}
         for item in map(known.__getitem__, cited):
@@ -440,17 +452,18 @@ class PromptBlocks:
             last = self._min_level
         return self._item(ContentItem(source.id, "source", render, rank, value, last))
 
-    def _finding(self, finding: Finding, first: Mapping[str, Finding]) -> PromptBlock:
+    def _finding(self, finding: Finding) -> PromptBlock:
         def render(level: Level) -> str:
-            quoted = RATIOS[level] > RATIOS[Level.HEADLINE]
+            if RATIOS[level] <= RATIOS[Level.HEADLINE] or self._is_background(finding):
+                return self._part("finding", level, finding=finding, passages=self._told(finding), quoted=False)
             passages = [
-                (item, quote if first[item.id].id == finding.id else "", self._holders.get(item.id, ""))
-                for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]) if quoted else 0)
+                (item, quote if self._quoting[item.id] == finding.id else "", self._holders.get(item.id, ""))
+                for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]))
             ]
-            return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)
+            return self._part("finding", level, finding=finding, passages=passages, quoted=True)
 
         certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED) or finding.priority == 1
-        protected = not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)
+        protected = self._is_protected(finding)
         if protected:
             rank = Rank.PROTECTED
         elif certain:
@@ -461,6 +474,14 @@ class PromptBlocks:
         value = priority(needed, quality=CONFIDENCE_VALUES[finding.confidence], person=1.0 if protected else UNKNOWN)
         last = Level.HEADLINE if certain or protected else self._min_level
         return self._item(ContentItem(finding.id, "finding", render, rank, value, last))
+
+    def _told(self, finding: Finding) -> list[tuple[Evidence, str]]:
+        """Return the evidence of a finding; if it is more than one passage, with a few words that tell them apart."""
+        cited = self.evidence(finding, PASSAGE_CHARACTERS)
+        if len(cited) < 2:
+            return [(item, "") for item, _ in cited]
+        words = own_words(finding.statement, [quote for _, quote in cited], self.request.language)
+        return [(item, told) for (item, _), told in zip(cited, words, strict=True)]
 
     def _turn(self, turn: Turn, number: int, value: float) -> PromptBlock:
         def render(level: Level) -> str:

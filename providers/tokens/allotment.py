@@ -90,12 +90,13 @@ def allot(items: Sequence[ContentItem], room: float, factor: float = 1.0) -> dic
     """Return the levels of the items that are not whole, so that all fit into `room` tokens.
 
     Items are lowered round by round, class by class: each round lowers every item of the class by one level, the least
-    important first, until the content fits. `factor` is that of the model's tokenizer. Raises `ContextBudgetExceeded`.
+    important first and of these the largest, so that few are lowered, until the content fits. `factor` is that of the
+    model's tokenizer. Raises `ContextBudgetExceeded`.
     """
     steps = {item.id: 0 for item in items}
     total = sum(item.size(Level.FULL) for item in items) * factor
     for rank in Rank:
-        lowered = sorted((item for item in items if item.rank is rank), key=lambda item: (item.priority, item.id))
+        lowered = sorted((item for item in items if item.rank is rank), key=_order)
         for step in range(1, max((len(item.ladder) for item in lowered), default=0)):
             for item in lowered:
                 if total <= room:
@@ -106,6 +107,10 @@ def allot(items: Sequence[ContentItem], room: float, factor: float = 1.0) -> dic
     if total > room:
         raise ContextBudgetExceeded(total)
     return _levels(items, steps)
+
+
+def _order(item: ContentItem) -> tuple[float, float, str]:
+    return item.priority, -item.size(Level.FULL), item.id
 
 
 def _levels(items: Sequence[ContentItem], steps: dict[str, int]) -> dict[str, Level]:

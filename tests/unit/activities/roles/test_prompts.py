@@ -366,6 +366,38 @@ def test_what_the_answer_cannot_do_without_is_shortened_last() -> None:
     assert second.priority > third.priority
 
 
+def test_a_finding_on_one_line_tells_its_passages_apart() -> None:
+    """Background always, others where room is short: all markers, each with what it alone has of the statement."""
+    page = f"{QUOTE_WORDS}\n\nThe default is 200 million transactions."
+    passages = [passage(page, words) for words in page.split("\n\n")]
+    background, needed = (
+        finding("Vacuum visits every table; the default is 200 million.", *passages).model_copy(
+            update={"id": name, "priority": number}
+        )
+        for name, number in (("f-background", 3), ("f-needed", 2))
+    )
+    read = {"findings": [background, needed], "evidence": passages, "sources": [source(reference(page))]}
+    request = roles.WriteInput(**common(**WRITING | read))
+    first, second = (label_of(one.id, label_key(request)) for one in passages)
+    line = f"[{first}] (Vacuum visits every table) [{second}] (default 200 million) Vacuum visits every table;"
+    prompt = unmarked(render_role(roles.SYNTHESIZER, request, {reference(page).hash: page}).prompt)
+    assert f"Finding (priority 3) {line}" in prompt
+    assert f"{first}: {label_of(SOURCE, label_key(request))} says: “Vacuum must visit" in prompt
+    short = render_role(roles.SYNTHESIZER, request, {reference(page).hash: page}, {needed.id: Level.HEADLINE})
+    assert f"Finding (priority 2) {line}" in unmarked(short.prompt)
+
+
+def test_a_passage_has_its_words_with_the_finding_that_is_shortened_last() -> None:
+    """Of those of one iteration that cite it; later prompts must begin as earlier ones."""
+    lesser, needed = (
+        finding(f"Statement {number}.", QUOTE).model_copy(update={"priority": number}) for number in (2, 1)
+    )
+    later = finding("Later.", QUOTE).model_copy(update={"priority": 1, "iteration": 2})
+    request = roles.WriteInput(**common(**WRITING | {"findings": [lesser, later, needed]}))
+    items = {item.id: item for item in rendered(roles.SYNTHESIZER, request).items}
+    assert ["says: “" in items[one.id].text(Level.FULL) for one in (lesser, needed, later)] == [False, True, False]
+
+
 class WithoutContent(roles.AnalyzeInput):
     """A request that names a field without which no answer is valid, and one that may be missing."""
 

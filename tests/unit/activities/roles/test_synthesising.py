@@ -187,7 +187,7 @@ async def test_prompt_text_in_a_report_is_removed(written: str, shown: str) -> N
     assert any(line.startswith("names of the prompt were removed") for line in warnings)
 
 
-def test_words_within_those_of_a_passage_above_are_shown_once() -> None:
+def test_words_within_those_of_another_passage_are_shown_once() -> None:
     """Readers of one page quote more or less of it; which passage has the words is said in their place."""
     page = "Vacuum keeps it. It takes a while. Rows vanish."
     long, part, other = (
@@ -198,7 +198,7 @@ def test_words_within_those_of_a_passage_above_are_shown_once() -> None:
     prompt = render_role(roles.SYNTHESIZER, written, {reference(page).hash: page}).prompt
     label = label_of(long.id, label_key(request()))
     assert prompt.count("It takes a while.") == 1
-    assert f": a part of the words of {label} above" in prompt
+    assert f": a part of the words of {label}" in prompt
     assert "Rows vanish." in prompt
 
 
