@@ -1,7 +1,8 @@
 """Grounding of an analysis in stored text: every finding has verbatim passages.
 
 What a statement says is the model's. A figure or a name in it that a comparison of words does not find in its passages
-is looked for in their sections and next to them; if it is not there either, a remark on the finding says so.
+is looked for in their sections and next to them, a date on the whole page. If its pages do not have it at all, a remark
+on the finding says so; a plain number alone, as of an example, is worth none.
 """
 
 import re
@@ -12,7 +13,15 @@ from typing import Any, Final
 from activities.reporting.passages import term_above
 from activities.roles.grounding import MAX_QUOTE_CHARACTERS, RoleWork, evidence_at, find_quote, find_quotes
 from contracts.addresses import PLACE_CHARACTERS, canonical_url, finding_id, linked_place
-from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence
+from contracts.evidence import (
+    Evidence,
+    Finding,
+    SectionRef,
+    Verdict,
+    bounded_confidence,
+    source_voice,
+    supported_confidence,
+)
 from contracts.exclusions import mentions_any
 from contracts.gaps import SettledGap
 from contracts.lenient import to_line
@@ -34,7 +43,8 @@ from providers.tokens.sections import sections_of
 from providers.tokens.showing import numbered_sections, rest_of_pages
 from providers.tokens.shown_sources import ShownSource
 from providers.tokens.surroundings import sentence_at
-from providers.verification.rules import find_code_names, find_differences, shared_words
+from providers.verification.quantities import DATE, RELEASE, find_quantities
+from providers.verification.rules import ClaimJudgement, find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
 MAX_LINKED_PLACES: Final = 25  # of a page that was read, in the order of its text
@@ -285,23 +295,23 @@ def _likely_place(
 
 def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list[Evidence], list[str]]:
     """Return the passages of a model's statement, with one more beside them for each figure or name that they lack,
-    and a remark on each that the text beside them lacks, too.
+    and the remarks on what they lack all the same.
     """
     if work.engine is not EngineKind.MODEL:
         return evidence, []
     sources = {source.id: source for source in work.request.sources}
     language = work.request.language
+    pages = list(dict.fromkeys(_text(work, item) for item in evidence))
     questions = [work.request.query, *(node.text for node in work.request.sub_queries or [work.request.sub_query])]
 
-    def differences(items: Sequence[Evidence]) -> dict[str, str]:
+    def differences(items: Sequence[Evidence]) -> dict[str, ClaimJudgement]:
         terms = (term_above(_text(work, item), item.start) for item in items)
         titles = (text for item in items for text in (sources[item.source_id].title, item.heading))
         about = [text for text in (*titles, *terms) if text]
         quotes = [_text(work, item)[item.start : item.end] for item in items]
-        pages = list(dict.fromkeys(_text(work, item) for item in items))
         found = find_differences(statement, quotes, [*about, *questions], language, pages=pages)
         found += find_code_names(statement, [*quotes, *about, *questions])
-        return {difference.words: difference.reason for difference in found}
+        return {difference.words: difference for difference in found}
 
     problems = differences(evidence)
     added = list[Evidence]()
@@ -315,7 +325,23 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
         if passage and len(fewer := differences([*evidence, *added, passage])) < len(problems):
             problems = fewer
             added.append(passage)
-    return [*evidence, *added], list(problems.values())[:MAX_REMARKS]
+    remarks = [difference.reason for difference in problems.values() if _is_remarkable(difference, pages)]
+    return [*evidence, *added], remarks[:MAX_REMARKS]
+
+
+def _is_remarkable(difference: ClaimJudgement, pages: Sequence[str]) -> bool:
+    """Return whether a difference is worth a remark: another figure, one with a unit, or what none of its pages has."""
+    quantity = next(iter(find_quantities(difference.words)), None)
+    if difference.verdict is Verdict.CONTRADICTED:
+        return True
+    if quantity is not None and quantity.raw == difference.words and quantity.unit not in (DATE, RELEASE):
+        return bool(quantity.unit)
+    return not any(map(_pattern_of(difference.words).search, pages))
+
+
+def _pattern_of(words: str) -> re.Pattern[str]:
+    """Return the pattern of these words as words of their own."""
+    return re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
 
 
 def _text(work: Work, item: Evidence) -> str:
@@ -331,17 +357,20 @@ def _find_passage(
     """Return the sentence with these words that shares most with a statement, in the sections of its `quoted` passages
     or next to these; None if none is related.
 
-    Far from them a page has the same number or name for other things.
+    Far from them a page has the same number or name for other things, but a date that it has once may be that of all.
     """
     text = ""
     if source.text:
         text = work.documents.get(source.text.hash, "")
     spans = [(one.start, one.end) for one in sections_of(text) if any(one.start <= at.start < one.end for at in quoted)]
     spans += [(at.start - AROUND_CHARACTERS, at.end + AROUND_CHARACTERS) for at in quoted]
-    places = re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE)
-    near = (match for match in places if any(start <= match.start() < end for start, end in spans))
+    pattern = _pattern_of(words)
+    is_once = len(list(islice(pattern.finditer(text), 2))) == 1
+    is_only_date = is_once and any(quantity.unit == DATE for quantity in find_quantities(words))
+    spans += [(0, len(text))] * is_only_date
+    near = (match for match in pattern.finditer(text) if any(start <= match.start() < end for start, end in spans))
     best = None
-    best_share = RELATED_SHARE
+    best_share = 0.0 if is_only_date else RELATED_SHARE
     for match in islice(near, MAX_PLACES):
         sentence = sentence_at(text, match.start(), MAX_QUOTE_CHARACTERS)
         if sentence is None:

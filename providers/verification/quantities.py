@@ -97,6 +97,8 @@ TIME: Final = re.compile(
     re.IGNORECASE,
 )
 CLOCK: Final = "time"
+DATE: Final = "date"
+RELEASE: Final = "version"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 CENT: Final = "cent"
 FIRST_YEAR = 1000
@@ -178,7 +180,7 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
         if set(claim.values) & set(source.values):
             return Comparison.APPROXIMATE
         return Comparison.NONE
-    if claim.is_year and source.unit == "date":
+    if claim.is_year and source.unit == DATE:
         if any(form[:4] == claim.raw for form in source.forms):
             return Comparison.APPROXIMATE
         return Comparison.NONE
@@ -248,7 +250,7 @@ def _dates(text: str) -> Iterator[Quantity]:
     for match in ISO_DATE.finditer(text):
         year, month, _ = match.groups()
         if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12:
-            yield Quantity(match[0], *match.span(), unit="date", forms=(match[0],))
+            yield Quantity(match[0], *match.span(), unit=DATE, forms=(match[0],))
     for match in NUMERIC_DATE.finditer(text):
         first = int(match[1])
         second = int(match[2])
@@ -256,13 +258,13 @@ def _dates(text: str) -> Iterator[Quantity]:
         forms = [f"{year}-{month:02}-{day:02}" for day, month in ((first, second), (second, first))
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
-            yield Quantity(match[0], *match.span(), unit="date", forms=tuple(forms))
+            yield Quantity(match[0], *match.span(), unit=DATE, forms=tuple(forms))
     for match in WRITTEN_DATE.finditer(text):
         day = int(match["before"] or match["after"] or 0)
         year = match["year"]
         if (day or year) and day <= 31:
             form = f"{year or '-'}-{MONTHS[match['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
-            yield Quantity(match[0], *match.span(), unit="date", forms=(form,))
+            yield Quantity(match[0], *match.span(), unit=DATE, forms=(form,))
     for match in TIME.finditer(text):
         hour = int(match[1] or match[4])
         minute = int(match[2] or match[5] or 0)
@@ -279,7 +281,7 @@ def _numbers(text: str, tokens: list[_Token], language: str) -> Iterator[Quantit
     while index < len(tokens):
         token = tokens[index]
         if VERSION.fullmatch(token.text) and not all(len(group) == 3 for group in token.text.split(".")[1:]):
-            yield Quantity(token.text, token.start, token.end, unit="version", forms=(token.text,))
+            yield Quantity(token.text, token.start, token.end, unit=RELEASE, forms=(token.text,))
             index += 1
         elif token.numeric:
             quantity, index = _finish(text, tokens, articles, index, *read_number(token.text))

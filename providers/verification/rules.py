@@ -18,7 +18,16 @@ from contracts.evidence import Verdict
 from contracts.sentences import Message
 from contracts.texts import shorten, without_hyphens
 from providers.text import detect_language, language_data, sentence_spans, stem
-from providers.verification.quantities import MODIFIERS, SHARES, UNITS, Comparison, Quantity, compare, find_quantities
+from providers.verification.quantities import (
+    DATE,
+    MODIFIERS,
+    SHARES,
+    UNITS,
+    Comparison,
+    Quantity,
+    compare,
+    find_quantities,
+)
 
 MAX_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
 COPY_SHARE: Final = 0.9
@@ -154,7 +163,7 @@ def check(
     absent = (item.raw for item in statement.quantities if item.unit and not _is_given(item, evidence.whole.quantities))
     if hint := closest.hint or next((Message("reason_in_no_passage", part=raw) for raw in absent), ""):
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
-    has_days = any(item.unit == "date" or item.is_year for item in evidence.whole.quantities)
+    has_days = any(item.unit == DATE or item.is_year for item in evidence.whole.quantities)
     # Verbatim words do not prove what a sentence says about them.
     unquoted = Statement(QUOTATION.sub(" ", statement.text), language)
     is_covered = unquoted.text == statement.text or _coverage(unquoted, evidence.whole, evidence.about) >= COPY_SHARE
@@ -439,13 +448,13 @@ def _is_reference(text: str, quantity: Quantity, numbering: Collection[int]) -> 
 def _is_figure(text: str, quantity: Quantity) -> bool:
     """Return false for a number that states nothing by itself: in a name, a placeholder, or a count of its own list.
 
-    `0x1ED9`, `query1` and `N-200` are names, `<10>` is code; `28 languages: …` with 28 items counts what the statement
-    lists.
+    `0x1ED9`, `query1`, `y2016m07` and `N-200` are names, `<10>` is code; `28 languages: …` with 28 items counts what
+    the statement lists.
     """
-    if quantity.unit:
-        return True
     start = quantity.start
     end = quantity.end
+    if quantity.unit:
+        return NAME_START.search(text[max(0, start - 1) : start]) is None
     head = NAME_START.search(text[max(0, start - MAX_LABEL) : start])
     tail = NAME_END.match(text, start)
     word = (head[0] if head else "") + (tail[0] if tail else "")

@@ -305,6 +305,7 @@ def test_a_contradiction_links_both_findings() -> None:
 TIMES = "The launcher starts a worker every 60 seconds in each database."
 NAMED = "The setting `max_workers` gives the launcher of each database its limit, 35 at first."
 DEFINED = "The launcher has a minute."
+DATED = "Release date: 2026-08-13"
 LATER = "By default the launcher of PostgreSQL has 35 workers in all."
 
 
@@ -316,7 +317,10 @@ LATER = "By default the launcher of PostgreSQL has 35 workers in all."
         ("The launcher of PostgreSQL starts a worker every 60 seconds.", [TIMES], [TIMES, LATER], []),
         ("The launcher of PostgreSQL 15 has workers.", [LATER], [LATER], []),
         ("The launcher of Valkey starts a worker every 60 seconds.", [TIMES], [TIMES], ["“Valkey”"]),
-        ("The launcher of Postfix starts a worker every 60 seconds.", [TIMES], [TIMES], ["“Postfix”"]),
+        ("The launcher of Postfix starts a worker every 60 seconds.", [TIMES], [TIMES], []),
+        ("Of 12 the launcher starts a worker every 60 seconds since release 8.1.2.", [TIMES], [TIMES], ["“8.1.2”"]),
+        ("Since 2026-08-13 the launcher starts a worker every 60 seconds.", [TIMES], [TIMES, DATED], []),
+        ("Since 2025-08-13 the launcher starts a worker every 60 seconds.", [TIMES], [TIMES], ["“2025-08-13”"]),
         ("The launcher starts a worker every `launch_delay`.", [TIMES], [TIMES], ["“launch_delay”"]),
         ("With max_workers the launcher of a database has 35.", [LATER], [LATER, NAMED], []),
         ("The launcher of Exim starts a worker every 60 seconds.", [TIMES], [TIMES], []),
@@ -324,11 +328,13 @@ LATER = "By default the launcher of PostgreSQL has 35 workers in all."
     ],
 )
 def test_a_finding_is_the_models_own(content: str, quotes: list[str], passages: list[str], remarks: list[str]) -> None:
-    """No comparison of words replaces it or drops a quote; a figure or name gets one more sentence, else a remark.
+    """No comparison of words replaces it or drops a quote; a figure or name gets one more sentence.
 
-    What its sub-query or the term of its definition names needs no passage, and a line of code is no sentence.
+    Only what no page has and a figure with another unit get a remark. What its sub-query or the term of its definition
+    names needs no passage, and a line of code is no sentence.
     """
-    text = f"{TIMES} It never stops.\n\n{LATER}\n\n{NAMED}\n\n```\nThe launcher of Postfix starts a worker every second\n```"
+    text = f"{DATED}\n\n# Launcher\n\n{TIMES} It never stops.\n\n{LATER}\n\n{NAMED}\n\n"
+    text += "```\nThe launcher of Postfix starts a worker every second\n```"
     text += f"\n\n`idle_limit` (`integer`)\nEnds it. {DEFINED}\n"
     queries = [PlanNode(id="sq-1", text="how does Exim start workers")]
     request = analyze_input([source(reference(text), title="Manual of release 15")], sub_queries=queries)
@@ -355,7 +361,7 @@ def test_a_finding_is_the_models_own(content: str, quotes: list[str], passages: 
     ids=["same section", "next to it", "elsewhere"],
 )
 def test_a_missing_name_is_looked_for_near_the_quote(text: str, is_added: bool) -> None:
-    """Elsewhere on a page the same name belongs to something else, so the remark on the finding stays."""
+    """Elsewhere on a page the same name belongs to something else."""
     page = text.format(quoted=TIMES, further=LATER, filler="Other words stand here. " * 40)
     quote = {"source_id": SOURCE, "quote": TIMES}
     content = "The launcher of PostgreSQL starts a worker every 60 seconds."
@@ -363,7 +369,6 @@ def test_a_missing_name_is_looked_for_near_the_quote(text: str, is_added: bool) 
     request = analyze_input([source(reference(page))])
     result = ground_analysis(RoleWork(roles.ANALYZER, request, answer, {reference(page).hash: page}, EngineKind.MODEL))
     assert [page[one.start : one.end] for one in result.evidence] == [TIMES, *([LATER] if is_added else [])]
-    assert bool(result.findings[0].remarks) != is_added
 
 
 @pytest.mark.parametrize(
