@@ -672,6 +672,6 @@ def _server_errors(research_id: str) -> Iterator[None]:
 
 def _rpc_failure(error: RPCError, research_id: str) -> errors.RunUnknown | errors.ServerUnreachable:
     if error.status is RPCStatusCode.NOT_FOUND:
-        return errors.RunUnknown(f"the server knows no run {research_id}")
+        return errors.RunUnknown(f"the server knows no run {research_id}: see `research list`")
     status = error.status.name.lower()
     return errors.ServerUnreachable(f"the server answers with an error ({status}): see `research doctor`")

@@ -135,7 +135,7 @@ def usable_folder(folder: str, message: str) -> Path:
     if str(path) != os.fsencode(path).decode("utf-8", "replace"):
         raise CommandError(f"the name of {folder} is not valid UTF-8: rename the folder")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise CommandError(f"{folder} cannot be read: permission denied")
+        raise CommandError(f"you may not read {folder}: change its permissions, or name another folder")
     return path
 
 

@@ -207,7 +207,7 @@ def error_for_status(
     if status in {401, 403}:
         return NotConfigured(f"the model endpoint refuses the credentials ({status}): set {names.credential}")
     if status == 402 or (status == 400 and any(word in lowered for word in ("credit balance", "billing", "quota"))):
-        return NotConfigured(f"the account behind {names.credential} cannot pay for the call ({status})")
+        return NotConfigured(f"the account behind {names.credential} cannot pay ({status}): add credit to it")
     if kind is StatusKind.MOVED:
         return NotConfigured(f"the model endpoint has moved ({status}): set {names.address} to its new address")
     return _invalid_call(status, lowered, safe_name(model), names)

@@ -62,4 +62,4 @@ def check_endpoint(address: str, api_key: str | None, names: SettingNames, *, pu
 
 def no_address(names: SettingNames) -> NotConfigured:
     """Return the error for an address that is none."""
-    return NotConfigured(f"{names.address} is no usable address")
+    return NotConfigured(f"{names.address} is no usable address: write it as https://HOST:PORT")

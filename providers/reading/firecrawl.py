@@ -138,7 +138,7 @@ class Firecrawl:
                 json=body,
             )
         except httpx2.InvalidURL:
-            raise NotConfigured(f"{SETTING}.url is no usable address") from None
+            raise NotConfigured(f"{SETTING}.url is no usable address: write it as https://HOST:PORT") from None
         if answer.is_too_large:
             raise SourceUnreadable("too_large", f"the page has more than {MAX_ANSWER_BYTES:,} bytes")
         if answer.is_refused:

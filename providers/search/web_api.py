@@ -119,7 +119,8 @@ class WebSearch(ABC):
                 **sent,
             )
         except httpx2.InvalidURL:
-            raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
+            variable = self.declaration.address_variable
+            raise NotConfigured(f"{variable} is no usable address: write it as https://HOST:PORT") from None
         if answer.is_refused:  # even if its body is unusable
             raise self.error(answer.status, answer.headers, answer.body)
         if answer.failure:

@@ -88,7 +88,9 @@ def translated_errors() -> Iterator[None]:
         raise NotConfigured("the store refuses access: check RESEARCH_HOME or RESEARCH_CONTENT_URL") from error
     except (BaseError, OSError) as error:
         if NO_SPACE.search(str(error)):
-            raise StorageFull("no room left where documents are stored") from error
+            raise StorageFull(
+                "no room left for documents: make room in RESEARCH_HOME or RESEARCH_CONTENT_URL"
+            ) from error
         raise StoreUnavailable("the content store does not answer") from error
 
 

@@ -140,7 +140,7 @@ def translated_errors() -> Iterator[None]:
         if name == "SQLITE_ERROR":  # a query that is wrong: an index built again would not answer it either
             raise
         if name == "SQLITE_FULL":
-            raise StorageFull("no room left where the indexes are stored") from error
+            raise StorageFull("no room left for the indexes: make room where RESEARCH_HOME is") from error
         raise Unavailable("the index of the corpus cannot be used") from error
 
 
