@@ -38,6 +38,7 @@ from contracts.checking import (
     ExtractedClaim,
     Fault,
     QuotePlace,
+    ShownPassage,
 )
 from contracts.checking_roles import CORRECTOR, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Verdict
@@ -143,12 +144,15 @@ def test_a_passage_far_below_a_term_names_it() -> None:
 def test_a_second_look_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """What has no room is not shown: what surrounds a cited passage, from its term on, comes before the whole section."""
     most = len(TERMS) + len(FILLER) + 2_500
-    monkeypatch.setattr(second_look, "CLAIM_CHARACTERS", most)
+    monkeypatch.setattr(second_look, "CLAIM_CHARACTERS", 1_000)
+    monkeypatch.setattr(second_look, "LOOK_CHARACTERS", most)
     shown = asked("The primary can bloat [ev-1].\n")
-    assert sum(len(section.text) for section in shown.sections) <= most < LOOK_CHARACTERS
+    assert sum(len(section.text) for section in shown.sections) <= most
     (section,) = [section for section in shown.sections if DELAY in section.text]
     assert "`apply_delay` (`integer`)" in section.text
     assert END not in section.text
+    monkeypatch.setattr(second_look, "WHOLE_CHARACTERS", 100)
+    assert asked("The primary can bloat [ev-1].\n").sections == []
 
 
 def test_a_part_that_a_checker_named_is_looked_for_by_itself() -> None:
@@ -243,6 +247,17 @@ def test_a_second_passage_with_much_of_what_is_missing_is_shown_and_one_with_lit
     assert [section.source_id for section in both.sections][:2] == ["src-5", "src-3"]
     few = asked_with(("a permit by port_fee costs 45 euros",), PERMIT, ("src-6", "A fee is no permit."))
     assert [section.source_id for section in few.sections] == ["src-3", "src-2"]
+
+
+def test_of_passages_with_the_same_words_that_of_a_cited_page_comes_first() -> None:
+    """A page that the report cites for the statement more likely says the rest of it."""
+    pier = ("src-5", "At the pier a permit costs 45 euros.")
+    doubtful, material = doubtful_of("The limit is divided among workers, and a permit costs 45 euros [ev-2].\n")
+    children = evidence_at("src-3", TARIFF, (start := TARIFF.index("Children")), start + 28)
+    cited = [*doubtful[0].passages, ShownPassage(evidence_id=children.id, title="Tariff", quote="Children travel.")]
+    claim = doubtful[0].with_fields(passages=cited, found=[children])
+    shown = looked_at(claim, material.with_found([children]), ("a permit costs 45 euros",), PERMIT, pier)
+    assert [section.source_id for section in shown.sections][:2] == ["src-3", "src-5"]
 
 
 def test_a_cell_is_looked_for_with_its_row() -> None:
