@@ -20,7 +20,6 @@ from activities.verifying.material import Answers, Material, conclude, extract_c
 from activities.verifying.second_look import (
     FEW_AFTER,
     FEW_BEFORE,
-    LOOK_CHARACTERS,
     WHOLE_CHARACTERS,
     ask_again,
     second_fingerprint,
