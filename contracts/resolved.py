@@ -116,6 +116,14 @@ class CorpusFolder(Contract):
     files: int
 
 
+class TitleSeries(Contract):
+    """Documents whose titles differ in their numbers alone, such as those of the releases of a product."""
+
+    last: str
+    """The title with the highest version or date."""
+    count: int
+
+
 class CorpusOverview(Contract):
     """The content of a corpus, for a role that plans a search of it."""
 
@@ -131,6 +139,8 @@ class CorpusOverview(Contract):
     oldest: str = ""
     """Dates of the oldest and the newest document with a date, ISO 8601; empty if none has one."""
     newest: str = ""
+    series: list[TitleSeries] = []
+    """The longest ones, which tell up to which version or date the documents go."""
 
 
 class CorpusSnapshot(Contract):

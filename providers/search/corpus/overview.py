@@ -1,11 +1,15 @@
-"""The content of a corpus, in a few lines: folders, titles that represent the documents, languages and dates. Pure."""
+"""The content of a corpus, in a few lines: folders, titles that represent the documents, languages, dates and versions.
 
-from collections import Counter
+Pure.
+"""
+
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from contracts.lenient import to_line
-from contracts.resolved import CorpusFolder, CorpusOverview
+from contracts.resolved import CorpusFolder, CorpusOverview, TitleSeries
 from providers.text import language_data, word_keys, words
 
 MAX_FOLDERS: Final = 20
@@ -13,6 +17,10 @@ MAX_TITLES: Final = 40
 MAX_LANGUAGES: Final = 5
 TITLE_CHARACTERS: Final = 100
 MAX_TITLE_WORDS: Final = 20  # of a title that count for the choice
+MAX_SERIES: Final = 5
+MIN_SERIES: Final = 5  # titles that differ in their numbers alone
+NUMBER: Final = re.compile(r"\d+(?:[.-]\d+)*+")
+"""A number, a version or a date in figures."""
 
 
 class DocumentTitle(NamedTuple):
@@ -34,7 +42,33 @@ def overview_of(documents: Sequence[DocumentTitle]) -> CorpusOverview:
         languages=sorted(languages, key=lambda code: (-languages[code], code))[:MAX_LANGUAGES],
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
+        series=_series(document.title for document in documents),
     )
+
+
+def _series(titles: Iterable[str]) -> list[TitleSeries]:
+    """Return the longest series of titles that differ in their numbers alone, each with its last one.
+
+    The last is told by the last number, as the first may be that of a section. Titles that only begin with a number are
+    those of sections.
+    """
+    series: dict[str, set[str]] = defaultdict(set)
+    for title in (to_line(title, TITLE_CHARACTERS) for title in titles):
+        form = NUMBER.sub("#", title)
+        if form.rfind("#") > 0:
+            series[form].add(title)
+    longest = sorted(series, key=lambda form: (-len(series[form]), form))[:MAX_SERIES]
+    return [
+        TitleSeries(last=max(sorted(series[form]), key=_numbers), count=len(series[form]))
+        for form in longest
+        if len(series[form]) >= MIN_SERIES
+    ]
+
+
+def _numbers(title: str) -> list[tuple[int, ...]]:
+    """Return the numbers of a title, the last one first."""
+    numbers = [tuple(int(part) for part in re.split("[.-]", number)) for number in NUMBER.findall(title)]
+    return numbers[::-1]
 
 
 def _folders(paths: Iterable[str]) -> list[CorpusFolder]:

@@ -22,7 +22,7 @@ from contracts.plan import PlanNode
 from contracts.recursive_roles import VettedSource
 from contracts.request import Turn
 from contracts.research_trees import TaskType
-from contracts.resolved import CorpusFolder, CorpusOverview, CorpusSnapshot
+from contracts.resolved import CorpusFolder, CorpusOverview, CorpusSnapshot, TitleSeries
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.tokens import Level
@@ -257,6 +257,7 @@ OVERVIEW = CorpusOverview(
     languages=["en", "de"],
     oldest="2019-02-01",
     newest="2026-01-31",
+    series=[TitleSeries(last="Release 15.20", count=21), TitleSeries(last="Log 3.40.1 On 2022-12-28", count=5)],
 )
 
 
@@ -294,7 +295,10 @@ def test_the_planner_sees_limits_corpus_earlier_turns_and_the_old_plan() -> None
     prompt = rendered(roles.PLANNER, request).prompt
     assert "2 to 4 sub-queries, no more than the question needs" in prompt
     known = (
-        "The manual (12 files)\nLanguages: en, de\nDated from 2019-02-01 to 2026-01-31\nFolders: pg (9); sqlite (3)\n"
+        "The manual (12 files)\nLanguages: en, de\nDated from 2019-02-01 to 2026-01-31\n"
+        "The documents go up to these, each the last of titles that differ in numbers alone: "
+        "Release 15.20 (of 21); Log 3.40.1 On 2022-12-28 (of 5)\n"
+        "Folders: pg (9); sqlite (3)\n"
     )
     assert f"Searched are these documents and nothing else:\n<corpus>\n{known}" in unmarked(prompt)
     assert "\n- Routine vacuuming\n- Write-ahead log\n</corpus>" in unmarked(prompt)

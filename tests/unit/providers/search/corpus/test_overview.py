@@ -46,3 +46,18 @@ def test_languages_and_dates_are_those_of_the_documents() -> None:
     )
     assert (made.languages, made.oldest, made.newest) == (["de", "en"], "2019-02-28", "2021-05-01")
     assert overview_of([]).model_dump(exclude_defaults=True) == {}
+
+
+def test_versions_are_those_of_titles_that_differ_in_numbers_alone() -> None:
+    """The last one tells up to when the documents go, by its last number; chapters and few such titles tell nothing."""
+    releases = [f"E.{22 - number}. Release 15.{number}" for number in range(1, 21)]
+    logs = [f"Log {one} On {day}" for one, day in (("3.9.1", "2015-10-16"), ("3.40.1", "2022-12-28"))]
+    logs += [f"Log 3.{number} On 2016-{number}-01" for number in range(10, 13)]
+    chapters = [f"{number}.1. Introduction" for number in range(1, 30)]
+    few = [f"Migration to {number}.0" for number in range(4)]
+    titles = [*releases, *logs, *chapters, *few, "git(1)", "Plain"]
+    made = overview_of([document(str(number), title) for number, title in enumerate(titles)])
+    assert [(one.last, one.count) for one in made.series] == [
+        ("E.2. Release 15.20", 20),
+        ("Log 3.40.1 On 2022-12-28", 5),
+    ]
