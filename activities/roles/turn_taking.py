@@ -10,8 +10,9 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from activities.roles.grounding import RoleWork
+from activities.roles.older_answers import REPORTED_BY_NUMBER, STAYS_IN_REPORT, shortened_answer
 from activities.roles.prompt_rendering import render_role, render_shared, summary_of
-from activities.roles.untrusted import SIGN_END, break_lines, guard, remove_signs_of, seal, wrap
+from activities.roles.untrusted import break_lines, guard, remove_signs_of, seal, wrap
 from contracts import tool_turns
 from contracts.addresses import digest
 from contracts.canary import contains_canary
@@ -21,29 +22,20 @@ from contracts.orchestrator_roles import WorkInput
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
-from contracts.tokens import RATIOS, Level
+from contracts.tokens import Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, MAX_CALLS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import PromptMessage, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
-from providers.tokens.shortening import shortened
 
 SHORT_ANSWER: Final = 600  # characters; a tool's answer up to this length is never shortened
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REVEALS_CANARY: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
-NOTE_BEGINNING: Final = 90  # characters of a note in the index of an older answer, with its number
-
 ANSWERS_PER_GROUP: Final = 4
 """Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
-ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
-LINE_SIGN: Final = rf"(?:[0-9a-f]{{2}}{SIGN_END})?"
-OPEN: Final = r"left open by this page: |no longer open, "
-ENTRY: Final = re.compile(rf"{LINE_SIGN}(?:note \d+: |{OPEN}|\[|not shown to the reader)")
-NOTE: Final = re.compile(rf"{LINE_SIGN}note (?P<number>\d+): ")
-REPORTED_BY_NUMBER: Final = "which can be reported by number"
-STAYS_IN_REPORT: Final = "which stay in your report"
-OPEN_LINE: Final = re.compile(rf"{LINE_SIGN}(?:{OPEN})")
+LEVELS: Final = (Level.COMPRESSED, Level.HEADLINE)
+"""Of older answers. A conversation that has a little too much loses a little of it."""
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 
@@ -67,11 +59,12 @@ def render_turn(
     older = {}
     if request.tokens.token_management_enabled:
         older = _older_answers(messages)
-    shorter = partial(_at_level, request=request, documents=documents)
+    answers = {answer.call_id: answer for turn in transcript.turns for answer in turn.answers}
+    shorter = partial(_at_level, answers=answers, request=request, documents=documents)
 
     def render(levels: Mapping[str, Level]) -> RenderedPrompt:
         changed = {
-            id(block): {**block, "content": shorter(block["content"], level)}
+            id(block): {**block, "content": shorter(block, level)}
             for name, level in levels.items()
             for block in older[name]
         }
@@ -81,7 +74,9 @@ def render_turn(
         ]
         return RenderedPrompt(opening, messages=shown)
 
-    items = [_group(name, number, blocks, shorter) for number, (name, blocks) in enumerate(older.items(), start=1)]
+    items = [
+        _group(name, number, blocks, shorter, answers) for number, (name, blocks) in enumerate(older.items(), start=1)
+    ]
     return RenderedPrompt(opening, messages=messages, items=items), render
 
 
@@ -154,14 +149,9 @@ def _user_message(
 
 
 def _answer_block(answer: ToolAnswer, canary: str) -> Block:
-    """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
-    text = answer.whole[:ANSWER_CHARACTERS]
-    lost = len(answer.whole) - ANSWER_CHARACTERS
-    if answer.is_error:
-        content = guard(text).strip()
-    else:
-        content = seal(wrap("answer", break_lines(guard(text).strip())), canary)
-    content = content.strip() or "(nothing)"
+    """Return the block of a tool's answer."""
+    text, lost = _text_of(answer)
+    content = _sealed(answer.with_fields(text=text), canary) or "(nothing)"
     if lost > 0:
         content += f"\n[{lost} characters more were left out]"
     block = {"type": "tool_result", "tool_use_id": answer.call_id, "content": content}
@@ -185,89 +175,61 @@ def _older_answers(messages: Sequence[PromptMessage]) -> dict[str, list[Block]]:
     return {f"answers-{number}": long[start:][:ANSWERS_PER_GROUP] for number, start in enumerate(starts, start=1)}
 
 
-def _group(name: str, number: int, blocks: list[Block], shorter: Callable[[str, Level], str]) -> ContentItem:
+def _group(
+    name: str,
+    number: int,
+    blocks: list[Block],
+    shorter: Callable[[Block, Level], str],
+    answers: Mapping[str, ToolAnswer],
+) -> ContentItem:
     return ContentItem(
         name,
         "answer",
-        lambda level: "\n".join(shorter(block["content"], level) for block in blocks),
+        lambda level: "\n".join(shorter(block, level) for block in blocks),
         priority=1 - 1 / (1 + number),
-        levels=(Level.HEADLINE,),
-        originals=lambda: [_text_of(block["content"]) for block in blocks],
+        levels=LEVELS,
+        originals=lambda: [_text_of(answers[block["tool_use_id"]])[0] for block in blocks],
         measure=lambda text: estimated_tokens(json.dumps(text, ensure_ascii=False)),
     )
 
 
-def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> str:
-    """Return an answer at a level, within its own element; a summary gets a new element."""
+def _at_level(
+    block: Block,
+    level: Level,
+    *,
+    answers: Mapping[str, ToolAnswer],
+    request: tool_turns.ToolTurnInput,
+    documents: Mapping[str, str],
+) -> str:
+    """Return the content of an answer's block at a level: its summary, or whole lines of it, sealed as it was."""
     if level is Level.FULL:
-        return content
-    if summary := summary_of(_text_of(content), level, documents):
-        return seal(wrap("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
-    framed = ANSWER_ELEMENT.search(content)
-    start, end = framed.span(1) if framed else (0, len(content))
+        return str(block["content"])
+    answer = answers[block["tool_use_id"]]
+    text, _ = _text_of(answer)
+    if summary := summary_of(text, level, documents):
+        return _sealed(answer.with_fields(text=summary), request.canary) + "[a summary of this answer]"
     stays = STAYS_IN_REPORT if isinstance(request, WorkInput) else REPORTED_BY_NUMBER
-    shown = shortened_notes(content[start:end], level, stays)
-    if not shown:
-        # The first line names the section that was written, or what was searched for.
-        head, _, rest = content[start:end].partition("\n")
-        shown = f"{head}\n{shortened(rest, level, request.query)}"
-    shown = shown.strip("\n")
-    return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
+    shown, notice = shortened_answer(text, level, stays)
+    content = _sealed(answer.with_fields(text=shown), request.canary)
+    return f"{content}\n{notice}" if notice else content
 
 
-def shortened_notes(text: str, level: Level, stays: str = REPORTED_BY_NUMBER) -> str:
-    """Return an answer with numbered notes at a level: its first line, whole notes, and of the others the first words.
-
-    At the lowest level they are numbers alone. `stays` says what is still possible with them. What the page leaves open
-    stays. Empty for an answer of another kind.
-    """
-    head, *entries = _entries(text)
-    notes = [(match["number"], entry) for entry in entries if (match := NOTE.match(entry))]
-    if not notes:
-        return ""
-    room = int(RATIOS[level] * len(text))
-    shown = [head]
-    others = list[tuple[str, str]]()
-    for number, note in notes:
-        room -= len(note)
-        if room >= 0 and not others:
-            shown.append(note)
-        else:
-            others.append((number, note))
-    if others and level is Level.TRUNCATED:
-        numbers = ", ".join(number for number, _ in others)
-        shown.append(f"[without their words: the notes {numbers}, {stays}]\n")
-    elif others:
-        shown.append(f"[the first words of further notes, {stays}]\n")
-        shown += [f"{_first_words(note)}\n" for _, note in others]
-    return "".join([*shown, *(entry for entry in entries if OPEN_LINE.match(entry))])
+def _text_of(answer: ToolAnswer) -> tuple[str, int]:
+    """Return the text of an answer up to the limit, in whole lines if it has any, and the characters left out."""
+    whole = answer.whole
+    if len(whole) <= ANSWER_CHARACTERS:
+        return whole, 0
+    text = whole[:ANSWER_CHARACTERS]
+    text = text.rpartition("\n")[0] or text
+    return text, len(whole) - len(text)
 
 
-def _first_words(note: str) -> str:
-    """Return the first words of a note, with its number and the sign of its line."""
-    line, _, more = note.strip("\n").partition("\n")
-    if len(line) > NOTE_BEGINNING:
-        return f"{line[:NOTE_BEGINNING].rpartition(' ')[0]} …"
-    return f"{line} …" if more else line
-
-
-def _entries(text: str) -> list[str]:
-    """Return the lines of an answer before its first note, then each entry with the lines on which it goes on."""
-    entries = [""]
-    for line in text.splitlines(keepends=True):
-        if ENTRY.match(line):
-            entries.append(line)
-        else:
-            entries[-1] += line
-    return entries
-
-
-def _text_of(content: str) -> str:
-    """Return the text of an answer, without the lines of its element and the signs."""
-    framed = ANSWER_ELEMENT.search(content)
-    if framed:
-        return str(remove_signs_of(framed[1]))
-    return content
+def _sealed(answer: ToolAnswer, canary: str) -> str:
+    """Return the text of an answer as data, since it may come from outside, unless it is an error."""
+    text = guard(answer.text).strip()
+    if answer.is_error:
+        return text
+    return seal(wrap("answer", break_lines(text)), canary).strip()
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------

@@ -183,10 +183,12 @@ def report_text(
     remarks: Sequence[str],
     left_open: Mapping[int, str],
     known: int = 0,
+    more_open: int = 0,
 ) -> str:
     """Return what the orchestrator is shown of an agent; `left_open` are its open points by number.
 
-    `known` is the number of statements of its earlier start, which it was shown then.
+    `known` is the number of statements of its earlier start, which it was shown then, `more_open` that of open points
+    without room.
     """
     if result.is_stub:
         return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
@@ -202,6 +204,8 @@ def report_text(
     if titles:
         lines += ["Documents:", *titles]
     lines += [f"Open point {number}: {description}" for number, description in left_open.items()]
+    if more_open:
+        lines.append(f"and {more_open} more open {'point' if more_open == 1 else 'points'}")
     if result.problem:
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]

@@ -73,7 +73,8 @@ THINK_FURTHER: Final = (
 )
 """Takes the place of `LOOK_FURTHER` in a turn in which no agent can be sent."""
 DECIDER: Final = "orchestrator"
-MAX_SHOWN_GAPS: Final = 5
+MAX_SHOWN_GAPS: Final = 15
+"""Open points of one report; the others are counted."""
 MAX_STEPS: Final = 6
 """Steps of a plan."""
 SPENT_LIMITS: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
@@ -607,7 +608,9 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         position.open_points = list(dict.fromkeys([*position.open_points, *(gap.id for gap in gaps[:MAX_SHOWN_GAPS])]))
         points = {name: number for number, name in enumerate(position.open_points, start=1)}
         left_open = {points[gap.id]: gap.description for gap in gaps[:MAX_SHOWN_GAPS]}
-        texts[agent] = report_text(run.state, agent, result, report, remarks, left_open, known=len(known))
+        texts[agent] = report_text(
+            run.state, agent, result, report, remarks, left_open, len(known), len(gaps) - len(left_open)
+        )
     return texts
 
 

@@ -37,7 +37,7 @@ from tests.unit.activities.scripted import (
 )
 
 MODEL = "claude-opus-4-8"
-CUT = "[the rest of this answer was left out]"
+CUT = "of this answer left out]"
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. "
 TEXTS = {
     "prose": PROSE * 60,
@@ -341,7 +341,8 @@ async def test_a_long_conversation_fits_its_window() -> None:
     assert next(filter(None, shortened)) == 1
     cut = [CUT in text for text in tool_work.answered(api.requests[-1].body)]
     assert cut == sorted(cut, reverse=True)
+    assert cut[0]
     assert not cut[-1]
     counts = [str(request.body).count(CUT) for request in api.requests]
     assert counts == sorted(counts)
-    assert len(set(counts)) <= 6  # so most turns find their beginning in the cache of the endpoint
+    assert len(set(counts)) <= 10  # not each turn changes what an endpoint may have in its cache

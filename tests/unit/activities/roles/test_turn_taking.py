@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
-from activities.roles.turn_taking import STAYS_IN_REPORT, ground_turn, render_turn, shortened_notes
+from activities.roles.older_answers import STAYS_IN_REPORT, shortened_answer, shortened_notes
+from activities.roles.turn_taking import ground_turn, render_turn
 from contracts.call_sizes import worst_call
 from contracts.evidence import SearchHit
 from contracts.outcome import Guidance
@@ -18,6 +19,7 @@ from contracts.tokens import Level
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, MAX_CALLS, ToolAnswer
 from contracts.vocabulary import EngineKind
+from providers.tokens.allotment import allot
 from tests.drawn import draws
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
@@ -270,3 +272,43 @@ def test_an_older_answer_of_another_kind_keeps_its_first_line() -> None:
     shown = json.dumps([one.content for one in render({"answers-1": Level.HEADLINE}).messages], ensure_ascii=False)
     assert "“Upkeep”: 900 characters inserted, 0 removed." in shown
     assert 0 < shown.count("Vacuum step") < 10
+
+
+def test_an_older_report_is_cut_between_statements() -> None:
+    """Those that stay are whole and have their sources; the others are counted, and what is open, how it ended and the
+    remarks stay, too.
+    """
+    statements = [
+        f"Fact {number} of the engine holds for {number} days, {'as measured, ' * 20}[1]" for number in range(20)
+    ]
+    ends = [
+        "Documents:",
+        "[1] Manual (read whole)",
+        "Open point 3: The price",
+        "Cut short: no money",
+        "Remark: shallow",
+    ]
+    text = "\n".join(["agent-1 reports:", *statements, *ends])
+    shown, notice = shortened_answer(text, Level.COMPRESSED)
+    lines = shown.splitlines()
+    assert lines[0] == "agent-1 reports:"
+    assert lines[-len(ends) :] == ends
+    kept = lines[1 : -len(ends)]
+    assert kept == statements[: len(kept)]
+    assert notice == f"[{20 - len(kept)} whole lines of this answer left out]"
+    assert 0.3 * len(text) < len(shown) < 0.6 * len(text)
+    assert shortened_answer("One line.", Level.HEADLINE) == ("One line.", "")
+
+
+def test_a_conversation_with_a_little_too_much_loses_a_little_of_it() -> None:
+    """Older answers have a level between all and a headline, so that room that is there is used."""
+    output, stored = take(called(("look_up", {"word": "vacuum"})))
+    text = "\n".join(["agent-1 reports:", *(f"Fact {number} is known of the engine. [1]" for number in range(50))])
+    request = following(output).with_fields(answers=[ToolAnswer(call_id=output.calls[0].id, text=text)])
+    second, stored = take(called(("look_up", {"word": "rows"})), request, stored)
+    later = following(second)
+    whole, _ = render_turn(ASKER, later, {later.transcript.hash: stored})
+    (item,) = whole.items
+    room = 0.9 * item.size(Level.FULL)
+    assert allot([item], room) == {"answers-1": Level.COMPRESSED}
+    assert "whole lines of this answer left out]" in item.text(Level.COMPRESSED)
