@@ -36,11 +36,7 @@ from contracts.resolved import (
     reads_pages,
     where_text_goes,
 )
-from contracts.strategies import (
-    StrategyDeclaration,
-    declaration,
-    list_selectable,
-)
+from contracts.strategies import StrategyDeclaration, declaration, list_selectable
 from contracts.tenants import DEFAULT_TENANT, TenantRules
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, StopReason, Tier

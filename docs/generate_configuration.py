@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from contracts.presets import preset
-from contracts.request import (
-    Depth,
-    ResearchRequest,
-)
+from contracts.request import Depth, ResearchRequest
 from contracts.strategies import BUILT_IN as STRATEGIES
 from providers.search.declarations import BUILT_IN, search_variables
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES

@@ -29,14 +29,7 @@ from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
 from workflows.messages import PersonMessages
 from workflows.rules.endings import result_of
-from workflows.run.calls import (
-    call_options,
-    defects_of,
-    describe_failure,
-    describe_unstarted,
-    is_cancelled,
-    reason_of,
-)
+from workflows.run.calls import call_options, defects_of, describe_failure, describe_unstarted, is_cancelled, reason_of
 from workflows.run.checkpoints import begin_refresh, resume_state
 from workflows.run.context import Hooks, add_end, within_limits
 from workflows.run.host import Host, log_defect, payload_json, tenant_proof

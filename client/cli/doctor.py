@@ -28,14 +28,7 @@ from activities.notifying import notice_body
 from client.cli.app import installed_version
 from client.cli.context import CommandContext
 from client.cli.options import AsJson, Commands, Corpus
-from client.cli.output import (
-    CommandError,
-    ExitCode,
-    ensure_folder,
-    print_hint,
-    print_json,
-    print_result,
-)
+from client.cli.output import CommandError, ExitCode, ensure_folder, print_hint, print_json, print_result
 from client.cli.preflight import RUN_MARK
 from client.cli.trials import Check, print_check, try_reads, try_search
 from client.handle import ResearchClient

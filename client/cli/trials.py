@@ -10,31 +10,13 @@ from typing import Final, Literal
 
 from client.cli.context import CommandContext
 from client.cli.corpus import find_corpus, index_corpus
-from client.cli.output import (
-    CommandError,
-    ExitCode,
-    print_json,
-    print_progress,
-    print_result,
-    quote,
-)
+from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result, quote
 from client.view.words import pasteable, printable
 from contracts.addresses import digest
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.names import (
-    CORPUS_SCHEME,
-    SERVER_PREFIX,
-    SERVER_SCHEME,
-)
+from contracts.names import CORPUS_SCHEME, SERVER_PREFIX, SERVER_SCHEME
 from contracts.texts import plural
-from providers.errors import (
-    InvalidCall,
-    NotConfigured,
-    ProviderError,
-    RateLimited,
-    SourceUnreadable,
-    Unavailable,
-)
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, SourceUnreadable, Unavailable
 from providers.interfaces import ExtractedDocument
 from providers.search.corpus.library import ingest_file
 from providers.shared.limits import Limiter

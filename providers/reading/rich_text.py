@@ -9,15 +9,7 @@ from typing import Any, Final
 from striprtf.striprtf import rtf_to_text
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import (
-    Block,
-    DocumentFacts,
-    Item,
-    Paragraph,
-    TableRow,
-    count_words,
-    stated_facts,
-)
+from providers.reading.canonical_text import Block, DocumentFacts, Item, Paragraph, TableRow, count_words, stated_facts
 from providers.reading.left_out import words_left_out
 from providers.reading.notation import FONT_CODES, MAX_CODE, sign_of_font
 

@@ -12,17 +12,7 @@ from io import BytesIO
 from typing import Final
 
 from providers.reading.document_kinds import DocumentKind
-from tests.fakes.office_documents import (
-    changed,
-    chapter,
-    epub,
-    odt,
-    page_pdf,
-    pdf_of,
-    saved,
-    text_at,
-    workbook,
-)
+from tests.fakes.office_documents import changed, chapter, epub, odt, page_pdf, pdf_of, saved, text_at, workbook
 
 READ: Final = "read"
 """The outcome of a document that is read in spite of everything."""

@@ -23,13 +23,7 @@ from contracts.parse_request import MAX_REQUEST_BYTES
 from contracts.vocabulary import StopReason
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
-from workflows.registry import (
-    ENTRY_SECONDS,
-    MAX_DOCUMENT_REQUEST_BYTES,
-    MAX_NOTICE_BYTES,
-    MAX_PREVIEW_BYTES,
-    WORKFLOWS,
-)
+from workflows.registry import ENTRY_SECONDS, MAX_DOCUMENT_REQUEST_BYTES, MAX_NOTICE_BYTES, MAX_PREVIEW_BYTES, WORKFLOWS
 from workflows.run.host import MAX_ARGUMENT_BYTES
 
 pytestmark = pytest.mark.integration

@@ -11,13 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from workers.settings.loading import Settings, SettingsError, load_settings
 from workers.settings.sections import WorkersSettings
-from workers.versions import (
-    build_id_of,
-    deployment_config,
-    ensure_current,
-    own_build_id,
-    usable_build_id,
-)
+from workers.versions import build_id_of, deployment_config, ensure_current, own_build_id, usable_build_id
 
 CLUSTER = {"TEMPORAL_ADDRESS": "elsewhere:7233"}
 

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from contracts.lenient import UnfitAnswer
 from contracts.recursive_roles import TreeAnswer, TreeInput, VettedSource
-from contracts.research_trees import (
-    MAX_LEVELS,
-    ResearchTree,
-    TaskType,
-    TreeBounds,
-    find_problems,
-)
+from contracts.research_trees import MAX_LEVELS, ResearchTree, TaskType, TreeBounds, find_problems
 from workflows.rules.research_trees import InfeasibleTree, graft
 
 SOURCES = ("src-a", "src-b", "src-c")

@@ -4,13 +4,7 @@ import pytest
 
 from activities.reporting.passages import show_passage
 from contracts.evidence import Evidence
-from providers.tokens.surroundings import (
-    AFTER_CHARACTERS,
-    BEFORE_CHARACTERS,
-    LEAD_CHARACTERS,
-    OMISSION,
-    surroundings,
-)
+from providers.tokens.surroundings import AFTER_CHARACTERS, BEFORE_CHARACTERS, LEAD_CHARACTERS, OMISSION, surroundings
 
 PAGE = """# Patterns
 
