@@ -21,8 +21,8 @@ from activities.notifying import NotifyingActivities
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
+from activities.reporting.live_reports import LiveReportActivities
 from activities.reporting.render import LOAD, ReportingActivities
-from activities.reporting.updates import LiveReportActivities
 from activities.roles.prompt_files import TEMPLATES, prompt_of
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities

@@ -379,12 +379,7 @@ class _Comparison:
             if report[name] != document[name]:
                 path = _first_difference(report[name], document[name], name)
                 self._problem("field_differs", path, "it does not follow from the rest of the report")
-        rendered = _by_section(written.text)
-        reported = _by_section(self._report.report.markdown)
-        for name in dict.fromkeys((*rendered, *reported)):
-            self._count("sections of the text")
-            if rendered.get(name) != reported.get(name):
-                self._problem("section_altered", name, "report.json gives other words for it")
+        self._compare_sections(written.text)
         if page is None:
             return
         if None in self._texts.values():
@@ -392,6 +387,15 @@ class _Comparison:
             html = CONTEXT.sub("", html)
         if page != html:
             self._problem("page_differs", HTML_FILE, "the HTML form shows something else than report.json")
+
+    def _compare_sections(self, text: str) -> None:
+        """Compare the text of the report with one that was rendered again, section by section."""
+        rendered = _by_section(text)
+        reported = _by_section(self._report.report.markdown)
+        for name in dict.fromkeys((*rendered, *reported)):
+            self._count("sections of the text")
+            if rendered.get(name) != reported.get(name):
+                self._problem("section_altered", name, "report.json gives other words for it")
 
     def _check_work(self, state: ResearchState) -> None:
         """Check that outcome, searches, usage and the changes since a refresh follow from the rest."""
@@ -405,26 +409,27 @@ class _Comparison:
         for query in report.queries:
             if query.id in returned and query.result_count > returned[query.id]:
                 self._problem("field_differs", query.id, "it has more results than were returned to it")
-        for parts in (state.accounts.usage_by_role, state.accounts.usage_by_phase):
-            if any(
-                part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), state.accounts.usage)
-            ):
-                self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
-            if parts:
-                added = reduce(Usage.plus, parts.values(), Usage())
-            else:
-                added = state.accounts.usage
-            for name in Usage.model_fields:
-                total = getattr(added, name)
-                stated = getattr(state.accounts.usage, name)
-                if name == "active_seconds" or total == stated:  # parts do not count time
-                    continue
-                if total is None or stated is None or abs(total - stated) > COST_TOLERANCE:
-                    self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
+        self._check_usage(state.accounts.usage, state.accounts.usage_by_role)
+        self._check_usage(state.accounts.usage, state.accounts.usage_by_phase)
         claims = {(claim_text(claim), claim.verdict) for claim in report.claims}
         for number, change in enumerate(report.changes.claims if report.changes else ()):
             if change.after and (change.after, change.verdict_after) not in claims:
                 self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
+
+    def _check_usage(self, whole: Usage, parts: Mapping[str, Usage]) -> None:
+        """Check that the usage of parts, if there are any, adds up to that of the run."""
+        if any(part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), whole)):
+            self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
+        if not parts:
+            return
+        added = reduce(Usage.plus, parts.values(), Usage())
+        for name in Usage.model_fields:
+            total = getattr(added, name)
+            stated = getattr(whole, name)
+            if name == "active_seconds" or total == stated:  # parts do not count time
+                continue
+            if total is None or stated is None or abs(total - stated) > COST_TOLERANCE:
+                self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
 
     def _gather_inputs(self) -> ReportInputs:
         """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""

@@ -1,11 +1,10 @@
-"""A live report: its first text, made of headings, and the changes that are allowed. Pure, except for the activities.
+"""A live report: its first text, made of headings, and the changes that are allowed. Pure.
 
 A live report is a title and the headings of an outline, each with its section. A change affects one section, inserts
 and removes a limited number of characters, and results in a whole report: headings in order, no citation lost.
 Sections are read one by one from the text that `write` made, so that a change only needs to parse its own section.
 """
 
-import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -16,32 +15,12 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Final
 
-from temporalio import activity
-
-from activities.failures import RECORDS, attempt
-from activities.reporting.drafts import count_words, describe_text, parse_draft, split_sections, store_draft
+from activities.reporting.drafts import count_words, describe_text, parse_draft, split_sections
 from activities.reporting.references import cited_evidence, without_citations, without_markers
 from activities.reporting.tree import PARSER, Block, Blocks, Run, heading, one_line, sentences, write
-from contracts import activities
 from contracts.addresses import digest
-from contracts.evidence import DocumentRef, ReportDraft
-from contracts.report_updates import (
-    SHOWN_SECTION_CHARACTERS,
-    AppliedUpdate,
-    AppliedUpdates,
-    DraftStep,
-    DraftSteps,
-    LiveReportRequest,
-    Operation,
-    OperationKind,
-    ReportUpdate,
-    SplitRequest,
-    UpdatesRequest,
-    WithdrawRequest,
-    asked_of_limit,
-)
-from contracts.vocabulary import ReportKind
-from providers.interfaces import ContentStore
+from contracts.evidence import ReportDraft
+from contracts.report_updates import SHOWN_SECTION_CHARACTERS, Operation, OperationKind, ReportUpdate, asked_of_limit
 
 CACHED_BLOCKS: Final = 2_000
 """Blocks that a process caches, so that a change of a report parses and writes only the changed ones."""
@@ -77,7 +56,9 @@ class LiveText:
         """The whole Markdown."""
         parts = [_head(1, self.title)]
         for name, body in self.sections:
-            parts += [_head(2, name), body] if body else [_head(2, name)]
+            parts.append(_head(2, name))
+            if body:
+                parts.append(body)
         return "\n\n".join(parts) + "\n"
 
     def index_of(self, name: str) -> int:
@@ -304,8 +285,10 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
 
     Anchors are numbers in the text before any operation. Raises `UpdateRefused` for a change that is not allowed.
     """
-    blocks = read_body(body)
-    updated = write_body(_change(blocks, operations))
+    change = _SectionChange(read_body(body))
+    for operation in operations:
+        change.take(operation)
+    updated = write_body(change.result())
     inserted, removed = measure(body, updated)
     if updated == body:
         raise UpdateRefused("operations: they change nothing; report what the section lacks")
@@ -325,56 +308,73 @@ def _longest_part(block: Block) -> int:
     return max(len(without_citations(write([part]).text)) for part in _parts_of((block,)))
 
 
-def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
-    """Return the blocks of a section after operations."""
-    parts = _parts_of(blocks)
-    elements = [index for index, part in enumerate(parts) if _is_element(part)]
-    replaced: dict[int, list[Block]] = {}
-    extended: dict[int, Block] = {}
-    added: defaultdict[int, list[Block]] = defaultdict(list)
-    below: defaultdict[int, list[Block]] = defaultdict(list)
-    appended: list[Block] = []
-    for operation in operations:
-        text: tuple[Block, ...] = ()
-        if operation.kind is not OperationKind.REMOVE:
+class _SectionChange:
+    """Operations on the parts of a section, which are joined again at the end; anchors count its elements."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._parts = _parts_of(blocks)
+        self._elements = [index for index, part in enumerate(self._parts) if _is_element(part)]
+        self._replaced: dict[int, list[Block]] = {}
+        self._extended: dict[int, Block] = {}
+        self._added: defaultdict[int, list[Block]] = defaultdict(list)
+        self._below: defaultdict[int, list[Block]] = defaultdict(list)
+        self._appended: list[Block] = []
+
+    def take(self, operation: Operation) -> None:
+        """Take an operation. Raises `UpdateRefused`."""
+        kind = operation.kind
+        text: Blocks = ()
+        if kind is not OperationKind.REMOVE:
             text = read_operation(operation.text)
-        if operation.kind is OperationKind.APPEND or (operation.kind is OperationKind.PUT_AFTER and not elements):
-            appended += [BREAK, *_parts_of(text)]
-            continue
-        if not 1 <= operation.anchor <= len(elements):
-            raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(elements)}")
-        index = elements[operation.anchor - 1]
-        if operation.kind is OperationKind.EXTEND and parts[index].kind == "list":
-            if any(block.kind == "heading" for block in text):
-                raise UpdateRefused("text: a heading cannot stand within an item")
-            extended[index] = _extended(extended.get(index, parts[index]), text)
-            continue
-        if operation.kind in (OperationKind.PUT_AFTER, OperationKind.EXTEND):
-            if parts[index].kind == "list" and any(block.kind == "paragraph" for block in text):
-                # A paragraph never becomes an item, nor does it divide the list and its numbers: it follows the list.
-                below[_end_of_list(parts, index)] += [BREAK, *_parts_of(text), BREAK]
-            else:
-                added[index] += _fit_parts(text, parts[index])
-            continue
-        if index in replaced:
+        if kind is OperationKind.APPEND or (kind is OperationKind.PUT_AFTER and not self._elements):
+            self._appended += [BREAK, *_parts_of(text)]
+            return
+        last = len(self._elements)
+        if not 1 <= operation.anchor <= last:
+            raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {last}")
+        index = self._elements[operation.anchor - 1]
+        if kind is OperationKind.EXTEND and self._parts[index].kind == "list":
+            self._extend(index, text)
+        elif kind in (OperationKind.PUT_AFTER, OperationKind.EXTEND):
+            self._put_after(index, text)
+        elif index in self._replaced:
             raise UpdateRefused(f"anchor: {operation.anchor} is replaced or removed twice")
-        if operation.kind is OperationKind.REMOVE:
-            replaced[index] = []
-            continue
+        elif kind is OperationKind.REMOVE:
+            self._replaced[index] = []
+        else:
+            self._replace(index, operation.anchor, text)
+
+    def result(self) -> Blocks:
+        """Return the blocks after all operations. Raises `UpdateRefused`."""
+        if both := self._extended.keys() & self._replaced.keys():
+            numbers = ", ".join(str(self._elements.index(index) + 1) for index in sorted(both))
+            raise UpdateRefused(f"anchor: {numbers}: an item that is replaced or removed is not extended as well")
+        changed: list[Block] = []
+        for index, part in enumerate(self._parts):
+            changed += self._replaced.get(index, [self._extended.get(index, part)])
+            changed += [*self._added[index], *self._below[index]]
+        return _join_parts([*changed, *self._appended])
+
+    def _extend(self, index: int, text: Blocks) -> None:
+        if any(block.kind == "heading" for block in text):
+            raise UpdateRefused("text: a heading cannot stand within an item")
+        self._extended[index] = _extended(self._extended.get(index, self._parts[index]), text)
+
+    def _put_after(self, index: int, text: Blocks) -> None:
+        part = self._parts[index]
+        if part.kind == "list" and any(block.kind == "paragraph" for block in text):
+            # A paragraph never becomes an item, nor does it divide the list and its numbers: it follows the list.
+            self._below[_end_of_list(self._parts, index)] += [BREAK, *_parts_of(text), BREAK]
+        else:
+            self._added[index] += _fit_parts(text, part)
+
+    def _replace(self, index: int, anchor: int, text: Blocks) -> None:
+        part = self._parts[index]
         if any(block.kind == "heading" for block in text):
             raise UpdateRefused("text: a heading cannot take the place of a sentence")
-        if cited_evidence((parts[index],)) and not cited_evidence(text):
-            raise UpdateRefused(f"text: what takes the place of {operation.anchor} must cite a passage, too")
-        replaced[index] = _fit_parts(text, parts[index])
-    if both := extended.keys() & replaced.keys():
-        numbers = ", ".join(str(elements.index(index) + 1) for index in sorted(both))
-        raise UpdateRefused(f"anchor: {numbers}: an item that is replaced or removed is not extended as well")
-    changed = (
-        new
-        for index, part in enumerate(parts)
-        for new in (*replaced.get(index, (extended.get(index, part),)), *added[index], *below[index])
-    )
-    return _join_parts([*changed, *appended])
+        if cited_evidence((part,)) and not cited_evidence(text):
+            raise UpdateRefused(f"text: what takes the place of {anchor} must cite a passage, too")
+        self._replaced[index] = _fit_parts(text, part)
 
 
 def _extended(part: Block, text: Blocks) -> Block:
@@ -546,7 +546,7 @@ def change_outline(report: LiveText, outline: Sequence[str], most_characters: in
     return steps
 
 
-# --- the activities --------------------------------------------------------------------------------------------------
+# --- an update of a whole report -------------------------------------------------------------------------------------
 def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -> LiveText:
     """Return the report after an update.
 
@@ -562,93 +562,6 @@ def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -
     return updated
 
 
-@dataclass(frozen=True, eq=False)
-class LiveReportActivities:
-    """Changes live reports; their texts are in the content store."""
-
-    content: ContentStore
-
-    @activity.defn(name=activities.APPLY_REPORT_UPDATES.name)
-    async def apply_report_updates(self, request: UpdatesRequest) -> AppliedUpdates:
-        """Apply updates in order; a refused one has a reason and leaves the text unchanged."""
-        async with attempt(RECORDS):
-            base, report = await self._load_base(request)
-            outcomes: list[AppliedUpdate] = []
-            draft = base
-            newest = 0
-            for update in request.updates:
-                try:
-                    updated = await asyncio.to_thread(apply_update, report, update, request.most_characters)
-                except UpdateRefused as refusal:
-                    outcomes.append(AppliedUpdate(refusal=str(refusal)))
-                    continue
-                if draft.empty or update.kind is ReportKind.REPORT:  # a model's part makes it a model's report
-                    draft = draft.with_fields(kind=update.kind)
-                (step,) = await self._store_steps(draft, report, [updated])
-                report = updated
-                draft = step.draft
-                newest = len(outcomes)
-                outcomes.append(AppliedUpdate(step=step, section=shown_section(report, update.heading)))
-            followed = [
-                outcome.with_fields(step=_without_figures(outcome.step)) if outcome.step and index < newest else outcome
-                for index, outcome in enumerate(outcomes)
-            ]
-            return AppliedUpdates(base=None if request.base else base, outcomes=followed)
-
-    @activity.defn(name=activities.SPLIT_DRAFT.name)
-    async def split_draft(self, request: SplitRequest) -> DraftSteps:
-        """Store each step to another text; figures that do not follow from a text are those of the last."""
-        async with attempt(RECORDS):
-            target = await self.content.get_text(request.after.document)
-            names = (name for name, _ in split_sections(parse_draft(target)) if name)
-            outline = request.outline or list(dict.fromkeys(names)) or [request.title]
-            base, before = await self._load_base(request.with_fields(outline=outline))
-            after = await asyncio.to_thread(fit_to_outline, target, before)
-            reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
-            steps = await self._store_steps(request.after, before, reports)
-            if not request.base:
-                first = DraftStep(draft=base)
-                steps.insert(0, _without_figures(first) if steps else first)
-            return DraftSteps(steps=steps, unreached=unreached)
-
-    @activity.defn(name=activities.CHANGE_OUTLINE.name)
-    async def change_outline(self, request: LiveReportRequest) -> DraftSteps:
-        """Store each step to a text with the headings of the request."""
-        async with attempt(RECORDS):
-            base, before = await self._load_base(request)
-            reports = await asyncio.to_thread(change_outline, before, request.outline, request.most_characters)
-            return DraftSteps(steps=await self._store_steps(base, before, reports))
-
-    @activity.defn(name=activities.WITHDRAW_EVIDENCE.name)
-    async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
-        """Store each step to a text that cites none of the passages."""
-        async with attempt(RECORDS):
-            base, before = await self._load_base(request)
-            reports = await asyncio.to_thread(withdraw, before, request.evidence_ids, request.most_characters)
-            return DraftSteps(steps=await self._store_steps(base, before, reports))
-
-    async def _load_base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
-        """Return the text to be changed; without one, the headings of the outline."""
-        if request.base is not None:
-            return request.base, read_live(await self.content.get_text(request.base.document))
-        report = empty_report(request.title, request.outline)
-        empty = ReportDraft(document=DocumentRef(hash=digest("")), kind=ReportKind.PASSAGES, empty=True)
-        (step,) = await self._store_steps(empty, report, [report])
-        return step.draft, report
-
-    async def _store_steps(self, base: ReportDraft, before: LiveText, reports: Sequence[LiveText]) -> list[DraftStep]:
-        """Store consecutive texts, with the figures of `base` that do not follow from a text.
-
-        Only the last one has the longer figures.
-        """
-        steps = list[DraftStep]()
-        for report in reports:
-            draft, step = await asyncio.to_thread(_describe_step, base, before, report)
-            steps.append(step.with_fields(draft=await store_draft(self.content, draft, report.text)))
-            before = report
-        return [*map(_without_figures, steps[:-1]), *steps[-1:]]
-
-
 def shown_section(report: LiveText, heading: str) -> str:
     """Return the text of a section without citations; of a long one the beginning and the last lines, whole."""
     text = without_markers(report.sections[report.index_of(heading)][1])
@@ -658,22 +571,6 @@ def shown_section(report: LiveText, heading: str) -> str:
     first = text[:room].rpartition("\n")[0] or text[:room].rpartition(" ")[0]
     last = text[-room:].partition("\n")[2] or text[-room:].partition(" ")[2]
     return f"{first}\n[{len(text) - len(first) - len(last)} characters that are not shown]\n{last}"
-
-
-def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:
-    """Return the draft of a text that is not stored yet, and its differences from the text before it."""
-    draft = describe_live(base, after)
-    inserted, removed = measure_reports(before, after)
-    known = cited_by(before)
-    cited = [key for key in draft.evidence_ids if key not in known]
-    withdrawn = [key for key in known if key not in draft.evidence_ids]
-    draft = draft.with_fields(evidence_ids=[])
-    return draft, DraftStep(draft=draft, inserted=inserted, removed=removed, cited=cited, withdrawn=withdrawn)
-
-
-def _without_figures(step: DraftStep) -> DraftStep:
-    """Return an intermediate step, without the longer figures of its text."""
-    return step.with_fields(draft=step.draft.without_longer_figures())
 
 
 def measure_reports(before: LiveText, after: LiveText) -> tuple[int, int]:

@@ -13,8 +13,8 @@ from activities.preparation import ResearchConfiguration
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
 from activities.reporting.drafts import RevisionActivities
+from activities.reporting.live_reports import LiveReportActivities
 from activities.reporting.render import ReportingActivities
-from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities

@@ -17,7 +17,9 @@ from contracts.living_roles import (
     PARSE_CONTENT,
     UPDATE_REPORT,
     WEB_SEARCH,
+    FetchArguments,
     LivingInput,
+    ParseArguments,
     UpdateArguments,
 )
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
@@ -289,51 +291,62 @@ def offered_tools(state: ResearchState, position: LivingPosition, limits: Effect
 # --- its calls -------------------------------------------------------------------------------------------------------
 def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall]) -> TurnWork:
     """Decide which calls to execute."""
-    state = run.state
     work = TurnWork()
-    left = sources_left(state, run.resolved.limits)
     for call in calls:
         if call.name == WEB_SEARCH.name:
-            text = " ".join(WEB_SEARCH.read(call).query.split())
-            known = next((node for node in state.work.plan.sub_queries if same_query(node.text, text)), None)
-            is_repeated = any(same_query(node.text, text) for node in work.searches.values())
-            if is_repeated or (known is not None and known.status is NodeStatus.COMPLETED):
-                work.refused[call.id] = f"“{text}” was searched for already: its pages are listed above"
-            else:
-                node = PlanNode(
-                    id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.work.iteration
-                )
-                work.searches[call.id] = known or node
+            _sort_search(run.state, work, call.id, WEB_SEARCH.read(call).query)
         elif call.name == FETCH_URL.name:
-            fetched = FETCH_URL.read(call)
-            number = fetched.page
-            if not number and fetched.place:
-                number = number_of_place(state, fetched.place)
-                if not number:
-                    work.refused[call.id] = NO_PLACE.format(place=shorten(fetched.place, 100))
-                    continue
-            opened = [*position.opened, *work.pages.values()]
-            if problem := page_refusal(run, number, opened, left - len(work.pages)):
-                work.refused[call.id] = problem
-            else:
-                work.pages[call.id] = number
+            _sort_fetch(run, work, call.id, FETCH_URL.read(call), position.opened)
         elif call.name == PARSE_CONTENT.name:
-            arguments = PARSE_CONTENT.read(call)
-            name = arguments.file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-            files = {file_id(source): source.id for source in state.evidence.readable_sources()}
-            if name not in files:
-                work.refused[call.id] = f"{name} is no fetched file: fetch a page first"
-                continue
-            reading = PageReading(files[name], " ".join(arguments.focus.split()), arguments.section or 0)
-            if reading in work.files.values():
-                work.refused[call.id] = f"{name} is read for this purpose by another call of this turn"
-            elif problem := repeated_reading(position, reading):
-                work.refused[call.id] = f"{name}: {problem}"
-            else:
-                work.files[call.id] = reading
+            _sort_parse(run.state, work, call.id, PARSE_CONTENT.read(call), position)
         elif call.name == UPDATE_REPORT.name:
-            _sort_update(state, work, call.id, UPDATE_REPORT.read(call), position.placed)
+            _sort_update(run.state, work, call.id, UPDATE_REPORT.read(call), position.placed)
     return work
+
+
+def _sort_search(state: ResearchState, work: TurnWork, call_id: str, query: str) -> None:
+    text = " ".join(query.split())
+    known = next((node for node in state.work.plan.sub_queries if same_query(node.text, text)), None)
+    is_repeated = any(same_query(node.text, text) for node in work.searches.values())
+    if is_repeated or (known is not None and known.status is NodeStatus.COMPLETED):
+        work.refused[call_id] = f"“{text}” was searched for already: its pages are listed above"
+        return
+    if known is None:
+        known = PlanNode(id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.work.iteration)
+    work.searches[call_id] = known
+
+
+def _sort_fetch(
+    run: ResearchRun, work: TurnWork, call_id: str, arguments: FetchArguments, opened: Sequence[int]
+) -> None:
+    number = arguments.page
+    if not number and arguments.place:
+        number = number_of_place(run.state, arguments.place)
+        if not number:
+            work.refused[call_id] = NO_PLACE.format(place=shorten(arguments.place, 100))
+            return
+    left = sources_left(run.state, run.resolved.limits) - len(work.pages)
+    if problem := page_refusal(run, number, [*opened, *work.pages.values()], left):
+        work.refused[call_id] = problem
+    else:
+        work.pages[call_id] = number
+
+
+def _sort_parse(
+    state: ResearchState, work: TurnWork, call_id: str, arguments: ParseArguments, position: LivingPosition
+) -> None:
+    name = arguments.file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
+    files = {file_id(source): source.id for source in state.evidence.readable_sources()}
+    if name not in files:
+        work.refused[call_id] = f"{name} is no fetched file: fetch a page first"
+        return
+    reading = PageReading(files[name], " ".join(arguments.focus.split()), arguments.section or 0)
+    if reading in work.files.values():
+        work.refused[call_id] = f"{name} is read for this purpose by another call of this turn"
+    elif problem := repeated_reading(position, reading):
+        work.refused[call_id] = f"{name}: {problem}"
+    else:
+        work.files[call_id] = reading
 
 
 def _sort_update(
