@@ -36,6 +36,8 @@ ANSWERS_PER_GROUP: Final = 4
 """Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
 LEVELS: Final = (Level.COMPRESSED, Level.HEADLINE)
 """Of older answers. A conversation that has a little too much loses a little of it."""
+SUMMARIZED_LEVELS: Final = (Level.HEADLINE,)
+"""The same where a model summarises them, so that each is summarised once."""
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 
@@ -74,8 +76,11 @@ def render_turn(
         ]
         return RenderedPrompt(opening, messages=shown)
 
+    summarizes = request.tokens.summarization_provider or request.tokens.summarization_providers
+    levels = SUMMARIZED_LEVELS if summarizes else LEVELS
     items = [
-        _group(name, number, blocks, shorter, answers) for number, (name, blocks) in enumerate(older.items(), start=1)
+        _group(name, number, blocks, shorter, answers, levels)
+        for number, (name, blocks) in enumerate(older.items(), start=1)
     ]
     return RenderedPrompt(opening, messages=messages, items=items), render
 
@@ -181,13 +186,14 @@ def _group(
     blocks: list[Block],
     shorter: Callable[[Block, Level], str],
     answers: Mapping[str, ToolAnswer],
+    levels: Sequence[Level],
 ) -> ContentItem:
     return ContentItem(
         name,
         "answer",
         lambda level: "\n".join(shorter(block, level) for block in blocks),
         priority=1 - 1 / (1 + number),
-        levels=LEVELS,
+        levels=levels,
         originals=lambda: [_text_of(answers[block["tool_use_id"]])[0] for block in blocks],
         measure=lambda text: estimated_tokens(json.dumps(text, ensure_ascii=False)),
     )
