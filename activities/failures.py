@@ -41,10 +41,14 @@ class Area:
     unavailable: str
     rejected: str
     not_configured: str
+    malformed: str = ""
+    """Of answers that stay malformed; empty where that is an outage like any other."""
 
 
 MODELS: Final = Area(failures.MODEL_UNAVAILABLE, failures.MODEL_REJECTED, failures.MODEL_REJECTED)
-SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED, failures.SEARCH_NOT_CONFIGURED)
+SEARCHING: Final = Area(
+    failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED, failures.SEARCH_NOT_CONFIGURED, failures.SEARCH_MALFORMED
+)
 READING: Final = Area(failures.SOURCE_UNAVAILABLE, failures.SOURCE_UNREADABLE, failures.SOURCE_UNREADABLE)
 NOTIFYING: Final = Area(failures.NOTICE_UNDELIVERED, failures.NOTICE_REFUSED, failures.NOTICE_REFUSED)
 RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED, failures.REFUSED)
@@ -61,6 +65,7 @@ FAILURES: Final[tuple[tuple[type[ProviderError], Callable[[Area], str]], ...]] =
     (errors.StorageFull, _always(failures.STORAGE_FULL)),  # an operator frees space
     (errors.ProcessStalled, _always(failures.PROCESS_STALLED)),  # the machine continues, or has less to do
     (errors.StoreUnavailable, _always(failures.STORE_UNAVAILABLE)),  # the object store or Redis recovers
+    (errors.AnswerMalformed, lambda area: area.malformed or area.unavailable),  # retried for a minute
     (errors.Unavailable, lambda area: area.unavailable),  # 5xx, 529, timeout, refused or reset connection, DNS failure
     # Permanent.
     (errors.WorkerLost, _always(failures.WORKER_LOST)),  # the call killed several workers and would kill the next
@@ -96,6 +101,8 @@ PROGRAM_ERRORS: Final = (
 )
 """Errors of code and its arguments, as opposed to those of a disk or a network."""
 MAX_PROGRAM_ERRORS: Final = 3  # attempts that fail in this way before the call is given up
+MALFORMED_SECONDS: Final = 60.0
+"""Time for retries of a call whose service does not answer in the documented form."""
 MAX_LOSSES: Final = 3  # worker deaths after which a call is given up
 LEAVING_SECONDS: Final = 0.25
 """Time that a heartbeat gets to leave the process, after an attempt that ended without a word."""
@@ -185,6 +192,8 @@ def is_repeated(error: ProviderError, began: float, patience: float | None, max_
 def _seconds_left(error: ProviderError, began: float, patience: float | None, max_wait: float | None) -> float | None:
     """Return the seconds that are left for retries; None if nothing but the time of the call limits them."""
     limit = max_wait if isinstance(error, errors.RateLimited) else patience
+    if isinstance(error, errors.AnswerMalformed):
+        limit = MALFORMED_SECONDS if limit is None else min(limit, MALFORMED_SECONDS)
     is_service = isinstance(error, (errors.RateLimited, errors.Unavailable))
     if limit is None or not is_service or isinstance(error, errors.StoreUnavailable):
         return None

@@ -36,6 +36,8 @@ CORPUS_UNAVAILABLE: Final = "CorpusUnavailable"
 SEARCH_UNAVAILABLE: Final = "SearchUnavailable"
 SEARCH_REJECTED: Final = "SearchRejected"
 """A provider rejects one query; others may succeed."""
+SEARCH_MALFORMED: Final = "SearchMalformed"
+"""A provider answers, but not in the documented form, for longer than a fault of its own usually lasts."""
 SEARCH_NOT_CONFIGURED: Final = "SearchNotConfigured"
 """A provider cannot be used as configured."""
 NOT_PERMITTED: Final = "NotPermitted"
@@ -78,6 +80,7 @@ EXPLANATIONS: Final[Mapping[str, str]] = {
     MODEL_UNAVAILABLE: Message("failure_model"),
     SEARCH_UNAVAILABLE: Message("failure_search"),
     SEARCH_REJECTED: Message("failure_search_refused"),
+    SEARCH_MALFORMED: Message("failure_search_form"),
     SEARCH_NOT_CONFIGURED: Message("failure_search_settings"),
     CORPUS_UNAVAILABLE: Message("failure_corpus"),
     SEARCH_LIMIT: Message("searches_used_up"),

@@ -227,6 +227,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "failure_rejected": "the model's endpoint refused the call",
     "failure_model": "the model did not answer",
     "failure_search": "the search service did not answer",
+    "failure_search_form": "the search service gives no answer of the documented form: check its address with "
+    "`research doctor --search`",
     "failure_search_refused": "the search service refused the query",
     "failure_search_settings": "the search service takes no query with the settings of this installation",
     "failure_corpus": "there is no such corpus, or its folder is gone",

@@ -59,6 +59,13 @@ class Unavailable(Retryable):
     """The provider did not answer properly: 5xx, overload, a broken connection, a timeout."""
 
 
+class AnswerMalformed(Unavailable):
+    """A service answered in another form than the documented one, as a proxy's page for signing in, or another service.
+
+    An outage behind a proxy may look so for a moment; asked for much longer, it answers the same.
+    """
+
+
 class ProcessStalled(Unavailable):
     """A child process got no processor time: a paused or overloaded machine, or a library that waits for nothing."""
 

@@ -50,6 +50,10 @@ ENDINGS: Final = {
     Outcome.CANCELLED: ("■", "bold yellow"),
 }
 MAX_WAIT_LINES: Final = 5
+FIRST_WAIT_SECONDS: Final = 15.0
+"""After which a call that fails again and again has a line in a log, and after"""
+WAIT_SECONDS: Final = 60.0
+"""more seconds another one."""
 STATIC_ROWS: Final = ("searching", "started", "decided")
 """Labels of the rows for which the live view has no room."""
 
@@ -260,7 +264,10 @@ class PlainSink:
     """Lines for logs and pipes; with an empty `write`, a quiet command."""
 
     write: Callable[[str], None]
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
     _notice: str = ""
+    _next_wait: float = FIRST_WAIT_SECONDS
+    """Seconds of a wait after which it has its next line."""
     _bands: set[Band] = field(default_factory=lambda: {Band.FULL})
     """Bands of fidelity that need no line or already had one."""
 
@@ -271,9 +278,15 @@ class PlainSink:
         return
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
-        """Write the news and, once for each band below `full`, the share shown to models."""
+        """Write the news, a call that fails again and again, and once for each band below `full` the share shown."""
         for line in words.event_lines(news):
             self.write(line)
+        waited, text = words.retries_of(status, self.clock())
+        if waited >= self._next_wait:
+            self.write(text)
+            self._next_wait = waited + WAIT_SECONDS
+        elif not text:
+            self._next_wait = FIRST_WAIT_SECONDS
         if status.fidelity is not None and status.fidelity.band not in self._bands:
             self._bands.add(status.fidelity.band)
             self.write(f"shown to models: {words.fidelity_text(status.fidelity)}")

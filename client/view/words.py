@@ -97,6 +97,21 @@ def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
     ]
 
 
+def retries_of(status: ResearchStatus, now: datetime) -> tuple[float, str]:
+    """Return the longest wait in seconds of a call that is retried, and a line about it with the last failure.
+
+    0 and empty if no call is.
+    """
+    retried = [call for call in status.awaiting if call.attempt > 1]
+    if not retried or status.outcome is not None:
+        return 0.0, ""
+    longest = min(retried, key=lambda call: call.since)
+    waited = seconds_since(longest.since, now)
+    others = f", and for {plural(len(retried) - 1, 'more call')}" if len(retried) > 1 else ""
+    what = f"{from_markdown(longest.what)}{others} (attempt {longest.attempt}: {longest.last_failure})"
+    return waited, f"waiting for {duration(waited)}: {what}"
+
+
 def queue_text(status: ResearchStatus) -> str:
     """Return the place in the queue of a run that waits for its turn; empty for any other."""
     if status.queue_place is None:

@@ -15,7 +15,7 @@ from providers.models.endpoints import PriceTable
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, list_at, shorten_query, text_at
-from providers.search.web_api import MALFORMED, WebSearch
+from providers.search.web_api import WebSearch
 
 USD_PER_SEARCH = 0.01
 """From the provider's description of the tool, 2026-11-22; a search that fails is not billed."""
@@ -74,7 +74,7 @@ class AnthropicSearch(WebSearch):
         """Return the results in order. Raises the error of a search that failed, or was not made."""
         blocks = list_at(answer, "content")
         if blocks is None or text_at(answer, "type") != "message":
-            raise self.unavailable(MALFORMED)
+            raise self.malformed()
         outcomes = [block for block in blocks if text_at(block, "type") == "web_search_tool_result"]
         result_lists = [results for block in outcomes if (results := list_at(block, "content")) is not None]
         if result_lists:
@@ -86,7 +86,7 @@ class AnthropicSearch(WebSearch):
             raise RateLimited("Anthropic asks to wait before searching again (too_many_requests)")
         if code in REFUSALS:
             raise InvalidCall(f"Anthropic refuses the search ({code})")
-        raise self.unavailable("the search is not available at the moment" if code else MALFORMED)
+        raise self.unavailable("the search is not available at the moment") if code else self.malformed()
 
 
 def tool_for(domains: Domains) -> dict[str, Any]:

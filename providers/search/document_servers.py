@@ -22,7 +22,7 @@ from contracts.evidence import DocumentRef, SearchHit
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import SERVER_PREFIX, SERVER_SCHEME
 from contracts.sentences import Message
-from providers.errors import ContentMissing, InvalidCall, NotConfigured, SourceUnreadable, Unavailable
+from providers.errors import AnswerMalformed, ContentMissing, InvalidCall, NotConfigured, SourceUnreadable, Unavailable
 from providers.interfaces import ContentStore, ExtractedDocument
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import iso_date
@@ -120,11 +120,11 @@ class DocumentServer:
             raise InvalidCall(f"{self.name}: its tool reports an error in place of results")
         results = results_of(_data_of(answer), names)
         if results is None:
-            raise Unavailable(f"{self.name}: its answer has no list at “{names.results}”: see its fields")
+            raise AnswerMalformed(f"{self.name}: its answer has no list at “{names.results}”: see its fields")
         found = [_read_result(result, names) for result in results[:CONSIDERED_RESULTS]]
         usable = [one for one in found if one is not None]
         if found and not usable:
-            raise Unavailable(f"{self.name}: its results have no “{names.id}”, “{names.url}” or “{names.text}”")
+            raise AnswerMalformed(f"{self.name}: its results have no “{names.id}”, “{names.url}” or “{names.text}”")
         is_whole = not await self._fetches()
         hits = await self._hits(request, [one for one in found if one and (one.text.strip() or not is_whole)], is_whole)
         return SearchResponse(provider=self.name, hits=hits, warnings=unmet(request, search_declaration(self.name)))

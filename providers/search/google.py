@@ -29,7 +29,7 @@ from providers.errors import NotConfigured
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
-from providers.search.web_api import MALFORMED, WebSearch
+from providers.search.web_api import WebSearch
 
 MAX_PAGE_SIZE: Final = 10
 MAX_SITES: Final = 20  # domains that fit into a query: Google reads 32 words of it
@@ -71,7 +71,7 @@ class GoogleService(WebSearch):
         except (httplib2.error.HttpLib2Error, ssl.SSLError, OSError) as error:
             raise self.unavailable(f"the connection failed ({type(error).__name__})") from None
         except (ValueError, RecursionError):
-            raise self.unavailable(MALFORMED) from None
+            raise self.malformed() from None
 
     def authorize(self, new_http: Callable[[], httplib2.Http]) -> Mapping[str, str]:
         """Return the headers with the credentials; called in a thread."""
@@ -183,7 +183,7 @@ class VertexSearch(GoogleService):
                 answer.setdefault("results", [])  # missing if nothing was found
             page = list_at(answer, "results")
             if page is None:
-                raise self.unavailable(MALFORMED)
+                raise self.malformed()
             results += page
             token = text_at(answer, "nextPageToken")
             if len(results) >= limit or not page or not token:

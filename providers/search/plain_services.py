@@ -11,7 +11,7 @@ from contracts.request import SourceType
 from providers.errors import InvalidCall, RateLimited
 from providers.search.filters import Days, Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
-from providers.search.web_api import MALFORMED, WebSearch
+from providers.search.web_api import WebSearch
 
 MAX_PAGE_SIZE: Final = 20  # results per request, of Tavily and of Brave
 SEARXNG_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
@@ -165,7 +165,7 @@ class WikipediaSearch(WebSearch):
             raise InvalidCall("Wikipedia refuses the search")
         server, path = (text_at(answer, "query", "general", name) for name in ("server", "articlepath"))
         if server is None or path is None:
-            raise self.unavailable(MALFORMED)
+            raise self.malformed()
         article_pattern = urljoin(urljoin(address, server), path)
 
         def read(article: dict[str, Any]) -> RawResult:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from contracts.messages import SearchRequest, SearchResponse
 from providers.search.filters import Filters
 from providers.search.hits import RawResult, content_words, hit_limit, list_at, text_at
-from providers.search.web_api import MALFORMED, WebSearch
+from providers.search.web_api import WebSearch
 from providers.search.xml_answers import read_xml, text_of, whole_text
 
 TOOL: Final = "durable-research"
@@ -56,7 +56,7 @@ class PubmedSearch(WebSearch):
             raise self.unavailable("its search does not work at the moment")
         found = list_at(answer, "esearchresult", "idlist")
         if found is None or not all(isinstance(one, str) and PMID.fullmatch(one) for one in found):
-            raise self.unavailable(MALFORMED)
+            raise self.malformed()
         return list(dict.fromkeys(found))
 
     async def _papers(self, identifiers: list[str]) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ class PubmedSearch(WebSearch):
         form = self._form({"id": ",".join(identifiers), "retmode": "xml"})
         root = read_xml(await self.fetch_bytes("POST", f"{self.address}/entrez/eutils/efetch.fcgi", data=form))
         if root is None or root.tag != "PubmedArticleSet":
-            raise self.unavailable(MALFORMED)
+            raise self.malformed()
         papers = {text_of(paper, "MedlineCitation/PMID"): paper for paper in root.findall("PubmedArticle")}
         return [{"paper": papers.get(one), "id": one} for one in identifiers]
 

@@ -34,7 +34,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from providers.certificates import trusted_certificates
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.errors import AnswerMalformed, InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.isolation import guardian
 from providers.search.web_api import MALFORMED
 from providers.service_calls import StatusKind, classify, retry_after_seconds
@@ -135,7 +135,7 @@ class ServerConnection:
         except MCPError as error:
             raise self._translate(error, refusals) from None
         except ValidationError:
-            raise self._unavailable(MALFORMED) from None
+            raise AnswerMalformed(f"{self._endpoint.name}: {MALFORMED}") from None
         finally:
             _refusal.reset(token)
         self._timeouts = 0

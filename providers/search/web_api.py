@@ -13,7 +13,7 @@ import httpx2
 from contracts.messages import SearchRequest, SearchResponse
 from providers.bounded_request import send_once
 from providers.certificates import trusted_certificates
-from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
+from providers.errors import AnswerMalformed, InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.search.declarations import CONTACT_VARIABLE, SearchDeclaration
 from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
@@ -97,9 +97,9 @@ class WebSearch(ABC):
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError):
-            raise self.unavailable(MALFORMED) from None
+            raise self.malformed() from None
         if not isinstance(answer, dict):
-            raise self.unavailable(MALFORMED)
+            raise self.malformed()
         return answer
 
     async def fetch_bytes(self, method: str, url: str, **sent: Any) -> bytes:
@@ -140,16 +140,22 @@ class WebSearch(ABC):
         if none has one. `warnings` are those that only the provider can give.
         """
         if results is None:
-            raise self.unavailable(f"{MALFORMED}: it has no list of results")
+            raise self.malformed("it has no list of results")
         raw_results = [read(result) if isinstance(result, dict) else None for result in results]
         if raw_results and not any(result and result.url for result in raw_results):
-            raise self.unavailable(f"{MALFORMED}: none of its {len(raw_results)} results has an address")
+            raise self.malformed(f"none of its {len(raw_results)} results has an address")
         return SearchResponse(
             provider=self.name,
             hits=hits_of(request, self.name, raw_results),
             cost_usd=None if self.declaration.paid else 0.0,
             warnings=[*unmet(request, self.declaration), *warnings],
         )
+
+    def malformed(self, why: str = "") -> AnswerMalformed:
+        """Return the error for an answer that came, but not in the documented form."""
+        place = self.declaration.address_variable or "its page"
+        reason = f"{MALFORMED}: {why}" if why else MALFORMED
+        return AnswerMalformed(f"{self.declaration.label}: {reason} (see {place})")
 
     def unavailable(self, reason: str) -> Unavailable:
         """Return the error for an answer that did not arrive, or is not as documented."""

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import ConfigDict
 
 from contracts.base import CheckedModel
-from providers.errors import RateLimited, StoreUnavailable, Unavailable
+from providers.errors import AnswerMalformed, RateLimited, Retryable, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
 from providers.schemas import SERVICE, SITE
 from providers.shared.shared_value import SharedValue, quote_part
@@ -29,6 +29,8 @@ MAX_PAUSE_SECONDS: Final = (
 )
 MAX_RETRY_AFTER_SECONDS: Final = 3_600.0
 PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second probes whether it answers again
+MAX_PROBLEM: Final = 200
+"""Characters of the last failure of a service."""
 STORED_SECONDS: Final = MAX_RETRY_AFTER_SECONDS + 900.0
 
 
@@ -73,6 +75,10 @@ class ServiceState(CheckedModel):
     """Time at which the next call would begin if calls were evenly spaced."""
     leased_until: float = 0.0
     """End of the lease of a call under way, of a service that takes one at a time."""
+    problem: str = ""
+    """The last failure."""
+    malformed: bool = False
+    """True if that was an answer of another form."""
 
 
 def take_turn(
@@ -99,14 +105,20 @@ def take_turn(
     return state, wait
 
 
-def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:
-    """Pause a service for the time that it names, else longer with each failure."""
+def record_failure(state: ServiceState, now: float, error: Retryable) -> ServiceState:
+    """Pause a service for the time that its error names, else longer with each failure."""
+    retry_after = error.retry_after
     if retry_after is None:
         pause = min(MAX_PAUSE_SECONDS, 2.0 ** min(state.failures, 10))
     else:
         pause = retry_after
     until = now + min(max(0.0, pause), MAX_RETRY_AFTER_SECONDS)
-    return state.with_fields(failures=state.failures + 1, blocked_until=until)
+    return state.with_fields(
+        failures=state.failures + 1,
+        blocked_until=until,
+        problem=str(error)[:MAX_PROBLEM],
+        malformed=isinstance(error, AnswerMalformed),
+    )
 
 
 class Limiter:
@@ -130,8 +142,8 @@ class Limiter:
         except StoreUnavailable:
             raise
         except (RateLimited, Unavailable) as error:
-            retry_after = error.retry_after
-            await self._services.update(key, lambda state, now: (record_failure(state, now, retry_after), None))
+            failure = error
+            await self._services.update(key, lambda state, now: (record_failure(state, now, failure), None))
             if isinstance(error, RateLimited):
                 error.service = service
             raise
@@ -154,12 +166,19 @@ class Limiter:
             state, wait, is_taken = await self._services.update(key, decide)
             longest = limits.longest_sleep(state)
             if wait > longest or (limits.one_at_a_time and slept > longest):
-                raise RateLimited(f"{service} is not called now", retry_after=wait)
+                raise _refusal(service, state, wait)
             if wait:
                 await asyncio.sleep(wait)
                 slept += wait
             if is_taken or not wait:
                 return state
+
+
+def _refusal(service: str, state: ServiceState, wait: float) -> Retryable:
+    """Return the error for a call that must wait, with the failure that it waits for."""
+    why = f": {state.problem}" if state.failures and state.problem else ""
+    kind = AnswerMalformed if state.failures and state.malformed else RateLimited
+    return kind(f"{service} is not called now{why}", retry_after=wait)
 
 
 # --- politeness towards sites -----------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Attempt:
         (errors.CallInFlight("busy", retry_after=4), MODELS, failures.CALL_IN_FLIGHT, True),
         (errors.Unavailable("503"), MODELS, failures.MODEL_UNAVAILABLE, True),
         (errors.Unavailable("503"), SEARCHING, failures.SEARCH_UNAVAILABLE, True),
+        (errors.AnswerMalformed("a page"), MODELS, failures.MODEL_UNAVAILABLE, True),
         (errors.Unavailable("reset"), READING, failures.SOURCE_UNAVAILABLE, True),
         (errors.StoreUnavailable("down"), MODELS, failures.STORE_UNAVAILABLE, True),
         (errors.SharedStateUnavailable("down"), SEARCHING, failures.STORE_UNAVAILABLE, True),
@@ -107,6 +108,20 @@ async def test_backoff_grows_with_jitter(number: int, least: float, most: float)
     delays = [(await Attempt(number, history).of(errors.Unavailable("down"))).next_retry_delay for _ in range(9)]
     assert all(delay is not None and least * SECOND <= delay <= most * SECOND for delay in delays)
     assert len(set(delays)) > 1
+
+
+@pytest.mark.parametrize(("seconds", "final"), [(30, False), (70, True)])
+async def test_answers_of_another_form_are_asked_for_a_minute(seconds: int, final: bool) -> None:
+    """A service that is down is waited for to the end; one that answers something else says so soon."""
+    tried = Attempt()
+    begun = tried.environment.info.scheduled_time
+    tried.environment.info = replace(
+        tried.environment.info, current_attempt_scheduled_time=begun + timedelta(seconds=seconds)
+    )
+    failure = await tried.of(errors.AnswerMalformed("Example: a page"), SEARCHING)
+    assert (failure.type, failure.non_retryable) == (failures.SEARCH_MALFORMED, final)
+    assert not (await tried.of(errors.Unavailable("Example: 503"), SEARCHING)).non_retryable
+    assert failures.SEARCH_MALFORMED not in failures.TRANSIENT
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,25 @@ def test_the_share_of_shown_content_is_stated_if_it_is_not_all() -> None:
     assert ["larger window" in line for line in lines] == [False, True]
 
 
+def test_a_log_says_what_a_run_waits_for_and_why() -> None:
+    """A call that fails again and again has a line after a while, and one a minute from then on."""
+    lines: list[str] = []
+    now = [NOW]
+    sink = PlainSink(lines.append, clock=lambda: now[0])
+    failing = Awaited(
+        what="search: kilns", since="2026-11-21T10:00:00+00:00", attempt=4, last_failure="Example: a page"
+    )
+    calls = [failing, Awaited(what="read: a page", since="2026-11-21T09:59:00+00:00")]
+    for seconds in (7, 20, 40, 79, 81):
+        now[0] = NOW.replace(minute=seconds // 60, second=seconds % 60)
+        sink.show(status(awaiting=calls), [])
+    told = "search: kilns (attempt 4: Example: a page)"
+    assert lines == [f"waiting for 0:20: {told}", f"waiting for 1:21: {told}"]
+    sink.show(status(awaiting=[]), [])
+    sink.show(status(awaiting=[failing, failing]), [])
+    assert lines[2:] == ["waiting for 1:21: search: kilns, and for 1 more call (attempt 4: Example: a page)"]
+
+
 def test_a_line_never_wraps_and_foreign_words_cannot_drive_the_terminal() -> None:
     """A long title is cut at the width of the terminal; control characters, direction marks and markup are text."""
     hostile = "\x1b[2J[bold]x[/bold]\u202e\r" + "long " * 100

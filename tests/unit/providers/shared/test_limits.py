@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from providers.errors import RateLimited, StoreUnavailable, Unavailable
+from providers.errors import AnswerMalformed, RateLimited, StoreUnavailable, Unavailable
 from providers.service_calls import retry_after_seconds
 from providers.shared.limits import (
     LEASE_SECONDS,
@@ -67,13 +67,26 @@ async def test_an_outage_is_probed_by_one_call_a_second() -> None:
     """Pauses grow with each failure up to a bound; afterwards one call goes while the others wait for its answer."""
     state, now, pauses = ServiceState(), 1_000.0, []
     for _ in range(8):
-        state = record_failure(state, now, None)
+        state = record_failure(state, now, Unavailable("503"))
         pauses.append(state.blocked_until - now)
     assert pauses == [1, 2, 4, 8, 16, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
     now = state.blocked_until
     probed, wait = take_turn(state, now, 0.0)
     assert wait == 0
     assert take_turn(probed, now, 0.0)[1] == pytest.approx(1)
+
+
+async def test_a_refusal_names_the_failure_that_it_waits_for() -> None:
+    """An answer of another form stays one: it is no outage, and whoever waits for the next probe must know."""
+    world = World()
+    outage = Unavailable("Example: 503", retry_after=20)
+    malformed = AnswerMalformed("Example: a page", retry_after=20)
+    for error, kind in ((outage, RateLimited), (malformed, AnswerMalformed)):
+        world.now += 100
+        await world.call(world.one, error)
+        with pytest.raises(kind, match=f"service is not called now: {error}"):
+            async with world.other.permit("service"):
+                pass
 
 
 def test_a_configured_rate_holds_over_a_minute() -> None:
@@ -93,7 +106,7 @@ def test_spaced_calls_begin_one_after_the_other() -> None:
         state, wait = take_turn(state, 1_000.0, limits.spacing(0), limits)
         waits.append(wait)
     assert waits == [0, 3, 6, 9, 12]
-    failed = record_failure(state, 1_000.0, 30.0)
+    failed = record_failure(state, 1_000.0, Unavailable("503", retry_after=30.0))
     assert take_turn(failed, 1_000.0, limits.spacing(0), limits) == (failed, 30.0), "a pause is not slept through"
 
 
