@@ -62,8 +62,8 @@ class EngineTask:
     prompt_version: str
     render: Callable[[Mapping[str, Level]], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
     """Renders the prompt with some items at other levels; None if it has only one form."""
-    narrower: Callable[[], "EngineTask"] | None = field(default=None, compare=False, repr=False)
-    """Makes the same task with less text of each source, for windows too small for its least content."""
+    narrower: Callable[[int], "EngineTask"] | None = field(default=None, compare=False, repr=False)
+    """Makes the same task with at most so many tokens of the texts of its sources; None for other tasks."""
     choose: Callable[[], Sequence[ShownSource]] | None = field(default=None, compare=False, repr=False)
     """Returns what the prompt of an analysis shows of its sources, worked out once; None for other tasks."""
 
@@ -83,6 +83,8 @@ class EngineAnswer:
     """Figures of the content; None if the prompt has no items."""
     estimate: int = 0
     """Estimated tokens of the prompt, erring on the high side."""
+    shown_tokens: int | None = None
+    """Tokens with which the texts of the sources were chosen anew; None: as the task has them, at their levels."""
 
     @property
     def levels(self) -> dict[str, Level]:

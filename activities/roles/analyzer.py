@@ -107,7 +107,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         wanted=wanted,
         outline=_outline(work),
         links=_links(work),
-        seen=_seen_parts(work) if wanted and work.levels else [],
+        seen=_seen_parts(work) if wanted and work.narrowed else [],
         dropped_quotes=dropped_quotes,
     )
 

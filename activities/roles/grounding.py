@@ -50,6 +50,8 @@ class RoleWork(Generic[I, A]):
     """Ids of an analysis's sources of which the prompt showed nothing."""
     levels: Mapping[str, Level] = field(default_factory=dict)
     """Levels of the items that the prompt did not show in full, by id."""
+    narrowed: bool = False
+    """True if the prompt of an analysis shows less of its sources than was chosen at first, for lack of room."""
     choose: Callable[[], Sequence[ShownSource]] | None = None
     """Returns what a model's prompt showed of the sources of an analysis, worked out once."""
     warnings: list[str] = field(default_factory=list)

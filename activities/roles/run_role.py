@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -54,10 +54,8 @@ from providers.errors import (
 )
 from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
-from providers.tokens.showing import show_sources
+from providers.tokens.showing import SourceChoice
 
-MIN_SHOWN_TOKENS: Final = 1_000
-"""Fewest tokens of texts that an analysis is shown, however small the context window."""
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()
@@ -201,15 +199,23 @@ def _order_reservation(refused: ReservationTooSmall) -> ApplicationError:
 
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------
-def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
-    """Make the task for an engine. Only a model gets a prompt: for other engines, prompt and version are empty."""
+def task_of(
+    role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str], sources: SourceChoice | None = None
+) -> EngineTask:
+    """Make the task for an engine. Only a model gets a prompt: for other engines, prompt and version are empty.
+
+    `sources` are those of an analysis, as ranked for a task with more tokens; None: they are ranked.
+    """
     if request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     file = prompt_of(role)
-    # A prompt that does not fit is rendered again, and its answer grounded: what is chosen of the sources is the same.
-    choose = None
+    # A prompt that does not fit is rendered again, and its answer grounded: the sources are ranked once for all that.
+    choose = narrower = None
     if isinstance(request, AnalyzeInput):
-        choose = cache(partial(show_sources, request, documents))
+        sources = sources or SourceChoice(request, documents)
+        choose = partial(sources.shown, request.shown_tokens)
+        if request.tokens.token_management_enabled:
+            narrower = partial(_with_tokens, role, request, documents, sources)
     render: Callable[[Mapping[str, Level]], RenderedPrompt]
     render = partial(render_role, role, request, documents, choose=choose, texts={})
     if isinstance(request, ToolTurnInput):
@@ -224,26 +230,25 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
         whole=whole,
         prompt_version=file.version,
         render=render,
-        narrower=_narrower(role, request, documents),
+        narrower=narrower,
         choose=choose,
     )
 
 
-def _narrower(
-    role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
-) -> Callable[[], EngineTask] | None:
-    """Return a function that makes the task with half of the texts; None if that is not possible."""
-    if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
-        return None
-    fewer = max(MIN_SHOWN_TOKENS, request.shown_tokens // 2)
-    if fewer >= request.shown_tokens:
-        return None
-    narrowed = request.with_fields(shown_tokens=fewer)
-    return lambda: task_of(role, narrowed, documents)
+def _with_tokens(
+    role: RoleSpec[Any, Any], request: AnalyzeInput, documents: Mapping[str, str], sources: SourceChoice, tokens: int
+) -> EngineTask:
+    """Return the task of an analysis that shows at most so many tokens of its sources' texts."""
+    return task_of(role, request.with_fields(shown_tokens=tokens), documents, sources)
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
     """Return the role's result with its account, and the texts to store with it. Raises `InvalidOutput`."""
+    levels = answer.levels
+    hidden = _hidden_ids(task, answer)
+    if answer.shown_tokens is not None and task.narrower is not None:
+        task = task.narrower(answer.shown_tokens)
+        levels = {}  # this task shows whole what the levels of the other one tell of
     role = task.role
     request = task.input
     content = answer.content
@@ -263,8 +268,9 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         content,
         task.documents,
         answer.engine,
-        hidden=_hidden_ids(task, answer),
-        levels=answer.levels,
+        hidden=hidden,
+        levels=levels,
+        narrowed=bool(answer.levels),
         choose=task.choose,
     )
     try:

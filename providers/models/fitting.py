@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from contracts.roles import AnalyzeInput
 from contracts.summaries import MIN_SUMMARY_CHARACTERS, SUMMARY_LEVELS, summary_characters
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.tool_turns import THINKING
@@ -29,6 +30,7 @@ from providers.tokens.allotment import (
     estimated_tokens,
     fidelity_of,
 )
+from providers.tokens.showing import token_size
 
 FRAME: Final = "frame"  # all of a prompt but its items
 REMEDIES: Final = {
@@ -41,6 +43,8 @@ REMEDIES: Final = {
 }
 """What to change where a kind of content fills the window even at its lowest level."""
 REPAIR_TOKENS: Final = 200  # for the longest reasons of a repair
+MIN_SHOWN_TOKENS: Final = 1_000
+"""Fewest tokens of texts that are chosen anew for an analysis, however small the room."""
 FITTING_ROUNDS: Final = 3  # attempts to allot the room, each with the overhead that the last one had around the items
 BREVITY_TOKENS: Final = 20
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
@@ -64,6 +68,7 @@ class FittedRequest:
     items: Sequence[ItemFidelity]  # the items of the content; empty if all are whole
     fidelity: CallFidelity | None  # None if the content has no items
     warnings: list[str]
+    shown_tokens: int | None  # with which the texts of the sources were chosen anew; None: as the task has them
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,9 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     repair = ""
     if task.input.repair is not None:
         repair = REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    rendered, levels, used, (room, output) = _fit(task, candidate, form.text(task.system), repair)
+    surroundings = form.text(task.system)
+    chosen = _with_fitting_texts(task, candidate, surroundings, repair)
+    rendered, levels, used, (room, output) = _fit(chosen, candidate, surroundings, repair)
     brevity, warnings = _brevity(task, candidate, output)
     ending = brevity + form.instruction + repair
     reserved = task.input.reserved_output_tokens
@@ -134,15 +141,20 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         must_call=(form.mode is ChatMode.TOOL or bool(form.tools)) and capabilities.tools is ToolUse.FORCED,
         refuses=capabilities.refuses,
     )
-    items = fidelity_of(task.whole.items, levels, capabilities.token_factor)
+    items = fidelity_of(task.whole.items, levels, capabilities.token_factor, chosen.whole.items)
+    is_chosen_anew = chosen is not task
     fidelity = None
     if items:
         fidelity = call_fidelity(items, room, used).with_fields(
             stored_characters=task.whole.stored_characters, considered_characters=task.whole.considered_characters
         )
-    if levels and fidelity:
+    is_shortened = is_chosen_anew or bool(levels)
+    if is_shortened and fidelity:
         warnings.insert(0, _shortening(items, fidelity, candidate))
-    return FittedRequest(request, used, items if levels else (), fidelity, warnings)
+    tokens = None
+    if is_chosen_anew and isinstance(chosen.input, AnalyzeInput):
+        tokens = chosen.input.shown_tokens
+    return FittedRequest(request, used, items if is_shortened else (), fidelity, warnings, tokens)
 
 
 def _brevity(task: EngineTask, candidate: ModelCandidate, output: int) -> tuple[str, list[str]]:
@@ -167,6 +179,59 @@ def _brevity(task: EngineTask, candidate: ModelCandidate, output: int) -> tuple[
     return "", []
 
 
+def fewer_tokens(task: EngineTask) -> int:
+    """Return half of the tokens that an analysis may show of its sources' texts; 0 if it cannot show less."""
+    if not isinstance(task.input, AnalyzeInput):
+        return 0
+    fewer = max(MIN_SHOWN_TOKENS, task.input.shown_tokens // 2)
+    if fewer >= task.input.shown_tokens:
+        return 0
+    return fewer
+
+
+def _with_fitting_texts(task: EngineTask, candidate: ModelCandidate, surroundings: str, repair: str) -> EngineTask:
+    """Return the task with as much of its sources' texts as fits, chosen anew.
+
+    Unchanged if all fits, and if not even the best part of each source does: then items are shown at lower levels.
+    Levels are steps: where two thirds of a page fit, the highest one below that shows two fifths.
+    """
+    if task.narrower is None or task.choose is None:
+        return task
+    room, _ = _room_to_use(task, candidate, REDUCED_OUTPUT_SHARE)
+    spare = _spare_tokens(task.whole, candidate, repair)
+    shown = task.choose()
+    tokens = sum(token_size(one.excerpt()) for one in shown)
+    chosen = task
+    for _ in range(FITTING_ROUNDS):
+        excess = _prompt_tokens(chosen.whole, candidate, surroundings + repair) + spare - room
+        if excess <= 0:
+            return chosen
+        tokens -= excess / candidate.capabilities.token_factor
+        if tokens < MIN_SHOWN_TOKENS:
+            return task
+        chosen = task.narrower(math.floor(tokens))
+        if chosen.choose is None or len(chosen.choose()) < len(shown):
+            return task
+    if _prompt_tokens(chosen.whole, candidate, surroundings + repair) + spare > room:
+        return task
+    return chosen
+
+
+def _prompt_tokens(rendered: RenderedPrompt, candidate: ModelCandidate, surroundings: str) -> int:
+    """Return the estimated tokens of a whole request with this prompt; `surroundings` is the text around it."""
+    messages = messages_for(candidate.key, rendered.messages)
+    content = rendered.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
+    tokens = estimated_tokens(surroundings) + BREVITY_TOKENS + estimated_tokens(content)
+    return int(candidate.capabilities.token_factor * tokens)
+
+
+def _spare_tokens(whole: RenderedPrompt, candidate: ModelCandidate, repair: str) -> float:
+    """Return the tokens that a first call leaves for the reasons of a repair, so that this shows the same content."""
+    if not whole.items:
+        return 0.0
+    return candidate.capabilities.token_factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair))
+
+
 def _fit(
     task: EngineTask, candidate: ModelCandidate, surroundings: str, repair: str
 ) -> tuple[RenderedPrompt, dict[str, Level], int, tuple[int, int]]:
@@ -177,18 +242,10 @@ def _fit(
     """
     whole = task.whole
     factor = candidate.capabilities.token_factor
-    overhead = estimated_tokens(surroundings + repair)
-
-    def tokens_of(rendered: RenderedPrompt) -> int:
-        messages = messages_for(candidate.key, rendered.messages)
-        content = rendered.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
-        return int(factor * (overhead + BREVITY_TOKENS + estimated_tokens(content)))
-
-    spare = 0.0
-    if whole.items:
-        spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair))
+    frame_text = surroundings + repair
+    spare = _spare_tokens(whole, candidate, repair)
     rendered = whole
-    used = tokens_of(whole)
+    used = _prompt_tokens(whole, candidate, frame_text)
     room, output = _room_to_use(task, candidate, MAX_OUTPUT_SHARE)
     levels: dict[str, Level] = {}
     if used + spare > room:
@@ -202,7 +259,7 @@ def _fit(
             except ContextBudgetExceeded as error:
                 raise _does_not_fit(task, candidate, int(frame + error.needed)) from None
             rendered = task.render(levels)  # type: ignore[misc]
-            used = tokens_of(rendered)
+            used = _prompt_tokens(rendered, candidate, frame_text)
             if used + spare <= room:
                 break
         else:

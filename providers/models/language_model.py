@@ -26,7 +26,7 @@ from providers.models.chat import (
     safe_name,
 )
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, PriceTable, weakened
-from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
+from providers.models.fitting import FittedRequest, fewer_tokens, fit_request, larger_first, too_long, window_of
 from providers.models.servers import ModelWindow
 from providers.request_spans import request_span
 from providers.shared.limits import Limiter
@@ -83,10 +83,12 @@ class LanguageModelEngine:
         transient = [error for _, error in failures if isinstance(error, Retryable)]
         soonest = min(transient, key=lambda one: math.inf if one.retry_after is None else one.retry_after, default=None)
         problem = soonest or failures[0][1]
-        if task.narrower is None or not isinstance(problem, InvalidCall) or problem.kind != "context_too_long":
+        fewer = fewer_tokens(task)
+        is_too_long = isinstance(problem, InvalidCall) and problem.kind == "context_too_long"
+        if task.narrower is None or not fewer or not is_too_long:
             raise problem
-        answer = await self.answer(await asyncio.to_thread(task.narrower))
-        return replace(answer, warnings=[NARROWED, *answer.warnings])
+        answer = await self.answer(await asyncio.to_thread(task.narrower, fewer))
+        return replace(answer, warnings=[NARROWED, *answer.warnings], shown_tokens=answer.shown_tokens or fewer)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -172,7 +174,15 @@ class LanguageModelEngine:
         ]
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *notes]
         return EngineAnswer(
-            content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity, fitted.estimate
+            content,
+            self.kind,
+            reply.model,
+            usage,
+            warnings,
+            fitted.items,
+            fitted.fidelity,
+            fitted.estimate,
+            fitted.shown_tokens,
         )
 
 

@@ -5,7 +5,7 @@ best sources and findings of high confidence, all else first; the result depends
 """
 
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -117,18 +117,32 @@ def _levels(items: Sequence[ContentItem], steps: dict[str, int]) -> dict[str, Le
     return {item.id: item.ladder[steps[item.id]] for item in items if steps[item.id]}
 
 
-def fidelity_of(items: Iterable[ContentItem], levels: dict[str, Level], factor: float) -> list[ItemFidelity]:
-    """Return the level and the tokens of each item."""
-    return [
-        ItemFidelity(
-            id=item.id,
-            kind=item.kind,
-            original_tokens=round(item.size(Level.FULL) * factor),
-            current_tokens=round(item.size(levels.get(item.id, Level.FULL)) * factor),
-            current_level=levels.get(item.id, Level.FULL),
+def fidelity_of(
+    items: Sequence[ContentItem], levels: Mapping[str, Level], factor: float, shown: Sequence[ContentItem] | None = None
+) -> list[ItemFidelity]:
+    """Return the level and the tokens of each item.
+
+    `shown` are the items of a prompt for which the texts were chosen anew; None: they are the same. The level of a text
+    that has fewer tokens there is the highest of which it has the share.
+    """
+    figures = []
+    chosen = {item.id: item for item in (items if shown is None else shown)}
+    for item in items:
+        level = levels.get(item.id, Level.FULL)
+        whole = item.size(Level.FULL)
+        part = chosen[item.id].size(level) if item.id in chosen else 0.0
+        if level is Level.FULL and part < whole:
+            level = next(one for one in Level if RATIOS[one] <= part / whole)
+        figures.append(
+            ItemFidelity(
+                id=item.id,
+                kind=item.kind,
+                original_tokens=round(whole * factor),
+                current_tokens=round(part * factor),
+                current_level=level,
+            )
         )
-        for item in items
-    ]
+    return figures
 
 
 def call_fidelity(items: Sequence[ItemFidelity], available: int, used: int) -> CallFidelity:

@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Final, NamedTuple
@@ -90,7 +91,26 @@ def show_sources(request: AnalyzeInput, documents: Mapping[str, str]) -> list[Sh
     `request.shown_tokens` estimated tokens together, unless the protected sources alone have more. Sections that were
     asked for (`request.wanted`) come first, and then nothing else is shown.
     """
-    return _Choice(_with_sections(request, documents), documents).shown()
+    return SourceChoice(request, documents).shown(request.shown_tokens)
+
+
+class SourceChoice:
+    """The sources of one call, ranked once and chosen from for any number of tokens."""
+
+    def __init__(self, request: AnalyzeInput, documents: Mapping[str, str]) -> None:
+        self._request = request
+        self._documents = documents
+        self._shown: dict[int, list[ShownSource]] = {}
+
+    def shown(self, tokens: int) -> list[ShownSource]:
+        """Return what a call with so many tokens shows of them (`show_sources`)."""
+        if tokens not in self._shown:
+            self._shown[tokens] = self._ranked.with_tokens(tokens).shown()
+        return self._shown[tokens]
+
+    @cached_property
+    def _ranked(self) -> "_Choice":
+        return _Choice(_with_sections(self._request, self._documents), self._documents)
 
 
 def _with_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzeInput:
@@ -265,6 +285,14 @@ class _Choice:
         texts = source_texts(request, documents)
         ranked = (self._ranked(source, texts[source.id]) for source in request.sources if source.id in texts)
         self.candidates = [candidate for candidate in ranked if candidate.sections]
+
+    def with_tokens(self, tokens: int) -> "_Choice":
+        """Return a choice among the same ranked sources, of which nothing is chosen yet."""
+        other = copy(self)
+        other.request = self.request.with_fields(shown_tokens=tokens)
+        other.left = float(tokens)
+        other.candidates = [replace(one, spans=[], before=[], used=0.0) for one in self.candidates]
+        return other
 
     def shown(self) -> list[ShownSource]:
         if self.request.wanted or self.request.for_gaps:

@@ -17,6 +17,7 @@ from contracts.plan import PlanNode
 from contracts.tokens import Level
 from contracts.vocabulary import Confidence, EngineKind
 from providers.interfaces import EngineAnswer
+from providers.tokens import showing
 from providers.tokens.showing import show_sources
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -49,7 +50,8 @@ def analysed(
     request = analyze_input(changes.pop("sources", sources), **changes)
     answer = roles.AnalyzerAnswer.model_validate({"findings": [], **fields})
     choose = partial(show_sources, request, documents)
-    work = RoleWork(roles.ANALYZER, request, answer, documents, engine, levels=levels, choose=choose)
+    narrowed = bool(levels)
+    work = RoleWork(roles.ANALYZER, request, answer, documents, engine, levels=levels, narrowed=narrowed, choose=choose)
     return ground_analysis(work), work.warnings
 
 
@@ -202,8 +204,11 @@ def test_a_reader_that_was_shown_less_says_what_it_saw() -> None:
     assert analysed(text=text, levels={SOURCE: Level.COMPRESSED})[0].seen == []
 
 
-def test_what_a_prompt_shows_is_chosen_once() -> None:
+def test_what_a_prompt_shows_is_chosen_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The prompt and all that is found of its answer share the choice, which takes as long as rendering the pages."""
+    rankings = []
+    ranked = showing._Choice._ranked
+    monkeypatch.setattr(showing._Choice, "_ranked", lambda *given: rankings.append(given[1].id) or ranked(*given))
     text = f"{TEXT}\n\n## Again\n\n{VISIT}"
     queries = [PlanNode(id=f"sq-{number}", text=f"question {number} on vacuum") for number in (1, 2)]
     request = analyze_input([source(reference(text))], engine=EngineKind.MODEL, sub_queries=queries)
@@ -213,8 +218,11 @@ def test_what_a_prompt_shows_is_chosen_once() -> None:
     result, _ = ground_answer(task, EngineAnswer(answer, EngineKind.MODEL))
     assert isinstance(result, roles.AnalyzerResult)
     assert (result.nothing_on, len(result.findings)) == ([2], 1)
-    made: Any = task.choose
-    assert (made.cache_info().misses, made.cache_info().hits) == (1, 3)
+    assert task.choose is not None
+    assert task.choose() is task.choose()
+    assert task.narrower is not None
+    assert task.narrower(20).choose is not None
+    assert rankings == [SOURCE]
 
 
 def test_silence_counts_for_pages_that_were_shown_whole() -> None:

@@ -162,7 +162,7 @@ async def test_a_reading_of_its_measured_size_shows_all_of_its_page() -> None:
 
 
 async def test_a_small_window_considers_less_of_each_source() -> None:
-    """Where two fifths of the five best do not fit, less of all is considered, and the account says so (C0-23)."""
+    """Where two fifths of the five best do not fit, less of all is shown, and the account says so (C0-23)."""
     async with narrow(16_384) as one:
         request = await one.analyze_input(PROSE * 200, 8)
         output = await one.run(roles.ANALYZER, request)
@@ -170,7 +170,30 @@ async def test_a_small_window_considers_less_of_each_source() -> None:
     assert [call.status for call in one.api.calls] == [200]
     assert 8 * 300 < content.considered_characters < 8 * 12_000
     assert content.used <= content.available
-    assert any("less text of each source was considered" in warning for warning in output.account.warnings)
+    assert output.narrowed
+    assert any(warning.startswith("shown ") for warning in output.account.warnings)
+
+
+async def test_a_page_that_does_not_fit_fills_the_room_that_it_has() -> None:
+    """Of a page a tenth too long nine tenths are shown, where the highest level below all of it shows seven."""
+    text = "\n\n".join(f"## Part {number}\n\n{PROSE * 6}" for number in range(30))
+    async with bench(MessagesApi()) as one:
+        request = await one.analyze_input(text, 1, outlined=True, reserved_output_tokens=2_000)
+        with pytest.raises(ApplicationError) as refused:
+            await one.run(roles.ANALYZER, request.model_copy(update={"reserved_input_tokens": 0}))
+        needed = refused.value.details[0]["input_tokens"]
+        held = {"reserved_input_tokens": int(0.9 * needed), "shorten": True}
+        output = await one.run(roles.ANALYZER, request.model_copy(update=held))
+    content = output.account.content
+    prompt = unmarked(one.api.requests[0].prompt)
+    shown = set(re.findall(r"(?m)^## Part (\d+)$", prompt))
+    hidden = {match[1] for line in output.outline if (match := re.match(r"\d+\. Part (\d+)", line))}
+    assert output.narrowed
+    assert output.account.estimated_input_tokens <= int(0.9 * needed)
+    assert 0.8 < content.shown / content.considered < 0.95
+    assert hidden
+    assert not shown & hidden
+    assert len(shown | hidden) == 30
 
 
 async def test_what_is_quoted_from_is_never_summarised() -> None:
