@@ -55,6 +55,8 @@ class SectionRef(Contract):
     source_id: str
     start: int = Field(ge=0)
     end: int = Field(ge=1)
+    beside: bool = False
+    """True for a section that nobody asked for, and that is shown beside those where there is room."""
 
 
 class ReportDraft(Contract):

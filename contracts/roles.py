@@ -331,10 +331,13 @@ class AnalyzeInput(RoleInput):
 
     @property
     def fields_left_out(self) -> tuple[str, ...]:
-        """Return the fields that cannot say anything: scales if no source can be surer or better than another, gaps to
-        answer if there are none, and sections to ask for and silence where sections alone are shown.
+        """Return the fields that cannot say anything: scales if no source can be surer or better than another, the
+        source where there is one, gaps to answer if there are none, and sections to ask for and silence where sections
+        alone are shown; and the category, which no role is shown.
         """
-        scales = ("confidence", "quality_updates") if self.one_collection else ()
+        scales = ("category", "confidence", "quality_updates") if self.one_collection else ("category",)
+        if len(self.sources) == 1:
+            scales = (*scales, "source_id")
         if self.for_gaps:
             return (*scales, "answers", "contradicts", "gaps", "sections_wanted", "nothing_on")
         gaps = () if self.gaps else ("answers_gaps",)
@@ -382,7 +385,8 @@ class AnalyzeInput(RoleInput):
 class Quote(Contract):
     """A passage that supports a finding."""
 
-    source_id: str
+    source_id: str = ""
+    """Not asked for where a call has one source."""
     quote: str = Field(description="copied verbatim from the source")
     start: SkipJsonSchema[int | None] = None
     """Offset in the stored text; only rules know it."""
@@ -428,7 +432,8 @@ class ProposedGap(Contract):
 class QualityUpdate(Contract):
     """The analyzer's rating of a source."""
 
-    source_id: str
+    source_id: str = ""
+    """Not asked for where a call has one source."""
     quality: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)]
 
 

@@ -117,10 +117,17 @@ def _quality_updates(work: Work) -> list[QualityUpdate]:
     if work.engine is EngineKind.MODEL and work.request.one_collection:
         return []
     known = {source.id for source in work.request.sources}
-    opinions = {item.source_id: item for item in work.answer.quality_updates}
+    opinions = {_named_source(work.request, item.source_id): item for item in work.answer.quality_updates}
     if opinions.keys() - known:
         work.warnings.append("a quality for an unknown source was ignored")
-    return [item for name, item in opinions.items() if name in known]
+    return [item.with_fields(source_id=name) for name, item in opinions.items() if name in known]
+
+
+def _named_source(request: AnalyzeInput, name: str) -> str:
+    """Return the id of the source that an answer names; where a call has one, none other is meant."""
+    if len(request.sources) == 1:
+        return request.sources[0].id
+    return name
 
 
 def _gaps(work: Work) -> list[ProposedGap]:
@@ -238,7 +245,7 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], proposed: Proposed
     """Return the passages of a finding's quotes that are in the stored text of their sources."""
     found: list[tuple[SourceExtract, str, list[tuple[int, int]]]] = []
     for quote in proposed.quotes:
-        source = sources.get(quote.source_id)
+        source = sources.get(_named_source(work.request, quote.source_id))
         if source is None:
             work.warnings.append("a quote from an unknown source was ignored")
             continue

@@ -30,7 +30,7 @@ from providers.tokens.allotment import (
     estimated_tokens,
     fidelity_of,
 )
-from providers.tokens.showing import token_size
+from providers.tokens.shown_sources import token_size
 
 FRAME: Final = "frame"  # all of a prompt but its items
 REMEDIES: Final = {

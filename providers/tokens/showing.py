@@ -35,6 +35,9 @@ from providers.tokens.shown_sources import HiddenSection, ShownSource, beginning
 
 MAX_WHOLE_TOKENS: Final = 12_000
 """A page up to this size is shown whole: the manual pages that answered a question best have 5,000 to 11,000."""
+OPENED_WHOLE_TOKENS: Final = 16_000
+"""A page up to this size is shown whole to whoever opened it: of one of 14,200 a reader was shown 8,000, and asked for
+the rest in a second call that cost more than the 6,000 that were left out, when no money was left to show them."""
 LONG_PAGE_TOKENS: Final = 8_000
 """Of a longer page, for each purpose for which it was opened: of 18,900 tokens on all options of a command a reader was
 shown 12,500 for a question about one, and its agent had no money for its other pages. It may ask for more by number."""
@@ -358,7 +361,7 @@ class _Choice:
         for _, one, part in hidden:
             size = self._rest_size(one, part.start, part.end)
             if size <= left:
-                rest.append(SectionRef(source_id=one.source.id, start=part.start, end=part.end))
+                rest.append(SectionRef(source_id=one.source.id, start=part.start, end=part.end, beside=True))
                 left -= size
         return rest
 
@@ -493,7 +496,7 @@ class _Choice:
         """Return the tokens that a call may show by its own choice: fewer of a long page that was opened to be read."""
         most = float(self.request.shown_tokens)
         sizes = [token_size(one.text) for one in self.candidates]
-        if self.request.outlined and sizes and max(sizes) > MAX_WHOLE_TOKENS:
+        if self.request.outlined and sizes and max(sizes) > OPENED_WHOLE_TOKENS:
             return min(most, float(LONG_PAGE_TOKENS * len(self.request.queries)))
         return most
 
@@ -508,7 +511,8 @@ class _Choice:
         that matter and are small or fit in large part.
         """
         size = token_size(one.text)
-        if size > MAX_WHOLE_TOKENS or self._limit(one) < len(one.text):
+        most = OPENED_WHOLE_TOKENS if self.request.outlined else MAX_WHOLE_TOKENS
+        if size > most or self._limit(one) < len(one.text):
             return False
         if self.request.outlined:
             return not is_index(one.text)
@@ -529,7 +533,13 @@ class _Choice:
                 one.spans = []
                 one.used = 0.0
         by_id = {candidate.source.id: candidate for candidate in self.candidates}
+        waiting = sum(not wanted.beside for wanted in self.request.wanted)
         for wanted in self._in_turn:
+            room = self.left
+            if not self.request.for_gaps and not wanted.beside:
+                # None is lost to one that is longer than all of the room; what a short one leaves goes to the others.
+                room = self.left / waiting
+                waiting -= 1
             page = by_id.get(wanted.source_id)
             if page is None:
                 continue
@@ -538,8 +548,9 @@ class _Choice:
             named = (part for part in known if part.start == wanted.start)
             section = next(named, Section(wanted.start, wanted.end, ()))
             parts = [part for part in page.rest_of(section.start, section.end) if page.text[slice(*part)].strip()]
+            least = self.left - room
             for start, end in parts or [(section.start, section.end)]:
-                self._take_section(page, replace(section, start=start, end=end), self.left, whole=True)
+                self._take_section(page, replace(section, start=start, end=end), self.left - least, whole=True)
         if self.request.shown_before or self.request.sections or self.request.for_gaps:
             return
         # Named by a reader who saw headings alone: what else answers stands often beside it.
@@ -553,10 +564,12 @@ class _Choice:
 
     @property
     def _in_turn(self) -> list[SectionRef]:
-        """Return the sections asked for, as they get their room: short ones, then the others in the order in which they
-        were asked for.
+        """Return the sections asked for, as they get their room: the shorter ones before the longer, and those beside
+        them last. A last look at gaps has them in the order of their rank.
         """
-        return sorted(self.request.wanted, key=lambda part: part.end - part.start > MIN_LISTED_CHARACTERS)
+        if self.request.for_gaps:
+            return self.request.wanted
+        return sorted(self.request.wanted, key=lambda part: (part.beside, 0 if part.beside else part.end - part.start))
 
     def _belongs(self, one: _Candidate) -> bool:
         """Return true for a page that has enough of a question's words, or is in another language than they."""

@@ -49,7 +49,7 @@ def test_a_page_that_matters_is_shown_whole() -> None:
     assert one.hidden == ()
 
 
-@pytest.mark.parametrize(("sections", "is_whole"), [(25, True), (60, False)])
+@pytest.mark.parametrize(("sections", "is_whole"), [(25, True), (46, True), (60, False)])
 def test_a_page_that_was_opened_to_be_read_is_shown_whole(sections: int, is_whole: bool) -> None:
     """Also if one paragraph of it fits the question; a longer one than a call shows whole is not."""
     text = page(sections, 7).replace("transaction ID wraparound by freezing old rows", "it")
@@ -614,6 +614,27 @@ def test_a_short_section_that_was_asked_for_is_shown_before_a_long_one() -> None
     assert "It came out" in one.narrow(300).excerpt()
     (little,) = shown(text, wanted=wanted, shown_before=True, shown_tokens=300).values()
     assert "It came out" in little.excerpt()
+
+
+def test_each_section_that_was_asked_for_has_its_part_of_a_short_room() -> None:
+    """One that is longer than all of the room leaves the others whole, and what nobody asked for is shown after it."""
+    lengths = {"1. Basics": 30, "2. Caveats": 6, "3. Preface": 2, "4. Thanks": 3}
+    text = "# The manual\n\n" + "\n\n".join(
+        f"## {title}\n\n" + "\n\n".join(f"{title[3:]} {number} of the wraparound. {TALK}" for number in range(count))
+        for title, count in lengths.items()
+    )
+    wanted = [
+        SectionRef(source_id="src-0", start=part.start, end=part.end, beside=part.title == "4. Thanks")
+        for part in sections_of(text)
+        if part.title in lengths
+    ]
+    (one,) = shown(text, wanted=wanted, shown_before=True, shown_tokens=5_000).values()
+    counts = {title: one.excerpt().count(f"{title[3:]} ") for title in lengths}
+    assert counts["2. Caveats"] == 6
+    assert counts["3. Preface"] == 2
+    assert 1 < counts["1. Basics"] < 30
+    (none_left,) = shown(text, wanted=wanted, shown_before=True, shown_tokens=2_500).values()
+    assert "Thanks 0" not in none_left.excerpt()
 
 
 def test_a_definition_is_not_shown_for_its_neighbour() -> None:
