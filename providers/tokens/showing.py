@@ -533,13 +533,7 @@ class _Choice:
                 one.spans = []
                 one.used = 0.0
         by_id = {candidate.source.id: candidate for candidate in self.candidates}
-        waiting = sum(not wanted.beside for wanted in self.request.wanted)
         for wanted in self._in_turn:
-            room = self.left
-            if not self.request.for_gaps and not wanted.beside:
-                # None is lost to one that is longer than all of the room; what a short one leaves goes to the others.
-                room = self.left / waiting
-                waiting -= 1
             page = by_id.get(wanted.source_id)
             if page is None:
                 continue
@@ -548,9 +542,8 @@ class _Choice:
             named = (part for part in known if part.start == wanted.start)
             section = next(named, Section(wanted.start, wanted.end, ()))
             parts = [part for part in page.rest_of(section.start, section.end) if page.text[slice(*part)].strip()]
-            least = self.left - room
             for start, end in parts or [(section.start, section.end)]:
-                self._take_section(page, replace(section, start=start, end=end), self.left - least, whole=True)
+                self._take_section(page, replace(section, start=start, end=end), self.left, whole=True)
         if self.request.shown_before or self.request.sections or self.request.for_gaps:
             return
         # Named by a reader who saw headings alone: what else answers stands often beside it.

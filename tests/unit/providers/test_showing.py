@@ -616,7 +616,7 @@ def test_a_short_section_that_was_asked_for_is_shown_before_a_long_one() -> None
     assert "It came out" in little.excerpt()
 
 
-def test_each_section_that_was_asked_for_has_its_part_of_a_short_room() -> None:
+def test_a_section_longer_than_the_room_costs_no_other_that_was_asked_for() -> None:
     """One that is longer than all of the room leaves the others whole, and what nobody asked for is shown after it."""
     lengths = {"1. Basics": 30, "2. Caveats": 6, "3. Preface": 2, "4. Thanks": 3}
     text = "# The manual\n\n" + "\n\n".join(
