@@ -616,7 +616,7 @@ def test_a_short_section_that_was_asked_for_is_shown_before_a_long_one() -> None
     assert "It came out" in little.excerpt()
 
 
-def test_what_nobody_asked_for_is_shown_after_what_was() -> None:
+def test_sections_that_were_not_asked_for_come_last() -> None:
     """A shorter section beside those that were asked for takes none of their room."""
     lengths = {"1. Caveats": 6, "2. Thanks": 3}
     text = "# The manual\n\n" + "\n\n".join(
@@ -628,7 +628,7 @@ def test_what_nobody_asked_for_is_shown_after_what_was() -> None:
         SectionRef(source_id="src-0", start=part.start, end=part.end, beside=part.title == "2. Thanks")
         for part in parts
     ]
-    (one,) = shown(text, wanted=wanted, shown_before=True, shown_tokens=2_200).values()
+    (one,) = shown(text, wanted=wanted, shown_before=True, narrowed_before=True, shown_tokens=2_200).values()
     assert [one.excerpt().count(f"{title[3:]} ") for title in lengths] == [6, 0]
 
 
