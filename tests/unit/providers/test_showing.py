@@ -629,7 +629,9 @@ def test_sections_that_were_not_asked_for_come_last() -> None:
         for part in parts
     ]
     (one,) = shown(text, wanted=wanted, shown_before=True, narrowed_before=True, shown_tokens=2_200).values()
-    assert [one.excerpt().count(f"{title[3:]} ") for title in lengths] == [6, 0]
+    caveats, thanks = (one.excerpt().count(f"{title[3:]} ") for title in lengths)
+    assert caveats == 6
+    assert thanks < 3
 
 
 def test_a_definition_is_not_shown_for_its_neighbour() -> None:
