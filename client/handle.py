@@ -387,7 +387,8 @@ class ResearchHandle:
             return event
         update = event.tool_output.raw_output
         text = None
-        for seconds in TEXT_PAUSES if update.report else ():
+        pauses = TEXT_PAUSES if update.report else ()
+        for seconds in pauses:
             running = await self.is_running()  # checked first: a run saves its record before it is over
             try:
                 text = await self.document(update.report, tenant=tenant)

@@ -88,8 +88,10 @@ def canonical_url(url: str) -> str:
     if port > MAX_PORT:
         return url
     netloc = host if port == DEFAULT_PORTS[scheme] else f"{host}:{port}"
-    query_string = _query(query or "")
-    return f"{scheme}://{netloc}{_path(path)}" + (f"?{query_string}" if query_string else "")
+    address = f"{scheme}://{netloc}{_path(path)}"
+    if query_string := _query(query or ""):
+        address += f"?{query_string}"
+    return address
 
 
 def url_host(url: str) -> str:

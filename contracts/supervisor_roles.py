@@ -104,7 +104,8 @@ class RefinerAnswer(RoleAnswer):
         gap_analysis = []
         own_gaps = []
         known = {gap.id for gap in request.gaps}
-        for own in self.own_gaps[:MAX_OWN_GAPS] if request.remaining_iterations else []:
+        proposed_gaps = self.own_gaps[:MAX_OWN_GAPS] if request.remaining_iterations else []
+        for own in proposed_gaps:
             fresh = distinct(own.follow_up_queries, lambda one: one.query, asked)[:MAX_FOLLOW_UPS]
             identity = gap_id(own.description)
             if own.description and fresh and identity not in known:

@@ -164,16 +164,22 @@ class ReportingActivities:
         corrections: list[Correction] = []
         if checked.corrections_entry:
             corrections = (await self.notebooks.read(checked.corrections_entry, CorrectionsEntry)).items
+        draft = None
+        if state.evidence.draft is not None:
+            draft = await self.content.get_text(state.evidence.draft.document)
+        previous = None
+        if state.work.refresh is not None:
+            previous = await self.content.get_text(state.work.refresh.before)
         return RenderMaterial(
             state=state,
-            draft=await self.content.get_text(state.evidence.draft.document) if state.evidence.draft else None,
+            draft=draft,
             texts=await load_texts(self.content, evidence_texts(state)),
             skipped=skipped,
             product_version=self.product_version,
             verdicts=verdicts,
             corrections=corrections,
             shortened=await self.notebooks.read_all(state.accounts.shortened_calls, ContentEntry),
-            previous=await self.content.get_text(state.work.refresh.before) if state.work.refresh else None,
+            previous=previous,
         )
 
 

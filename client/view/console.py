@@ -162,8 +162,9 @@ def _ended(status: ResearchStatus) -> str:
     when = ""
     if status.ended_at:
         when = f"{words.local_time(status.ended_at)}: "
-    natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
-    return when + ("see the limitations in the report" if natural else status.stop_reason.text)
+    if status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS:
+        return f"{when}see the limitations in the report"
+    return when + status.stop_reason.text
 
 
 def render_ending(result: ResearchResult) -> Text:

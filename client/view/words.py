@@ -182,7 +182,8 @@ def fidelity_lines(fidelity: ReportFidelity | None, titles: Mapping[str, str] = 
 
 def agent_text(agent: AgentProgress) -> str:
     """Return the state and the results of an agent: `running, looking · 3 sources · 5 findings`."""
-    parts = [agent.status.value.replace("_", " ") + (f", {agent.phase}" if agent.phase else "")]
+    state = agent.status.value.replace("_", " ")
+    parts = [f"{state}, {agent.phase}" if agent.phase else state]
     if agent.counts.sources or agent.counts.findings:
         parts += [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
     if agent.problem:
@@ -209,7 +210,9 @@ def providers_text(providers: Sequence[ProviderChoice]) -> str:
     """Return the search providers of a run, and the unavailable ones with the reason."""
     available = ", ".join(choice.name for choice in providers if choice.available)
     others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
-    return f"with {available}" + (f"; not with {', '.join(others)}" if others else "")
+    if not others:
+        return f"with {available}"
+    return f"with {available}; not with {', '.join(others)}"
 
 
 def ending_text(result: ResearchResult) -> str:
@@ -229,8 +232,10 @@ def ending_text(result: ResearchResult) -> str:
     if origin := thread_words(counts):
         parts.append(origin)
     if result.outcome is Outcome.EMPTY:
-        documents = counts.documents_searched
-        parts.append("no answer found" + ("" if documents is None else f" in {plural(documents, 'document')}"))
+        where = ""
+        if counts.documents_searched is not None:
+            where = f" in {plural(counts.documents_searched, 'document')}"
+        parts.append(f"no answer found{where}")
     natural = result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS
     if result.outcome is not Outcome.COMPLETED and not natural:
         parts.append(result.stop_reason.text)

@@ -140,8 +140,10 @@ def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnsw
     texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
     passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
     operations: list[Operation] = []
+    if task.issues:
+        return ReporterAnswer(operations=operations)
     room = task.most_characters
-    for finding in () if task.issues else task.findings:
+    for finding in task.findings:
         item, text = next((passages[key] for key in finding.evidence_ids if key in passages), (None, ""))
         if item is None or not text.strip():
             continue
@@ -197,8 +199,11 @@ def _caption(passage: Passage, text: str) -> str:
     else:
         path = passage.path
     parts = list(dict.fromkeys((passage.source.title, *path)))
+    place = _escape(" › ".join(parts))
     lead = " ".join(passage.lead.strip("| \n").replace("|", "·").split())
-    return "*" + _escape(" › ".join(parts)) + (f" ({_escape(shorten(lead, TITLE_CHARACTERS))})" if lead else "") + "*"
+    if lead:
+        place += f" ({_escape(shorten(lead, TITLE_CHARACTERS))})"
+    return f"*{place}*"
 
 
 def _quote(text: str, marker: str) -> list[str]:

@@ -310,9 +310,14 @@ def exceeds(values: Sequence[Any], max_characters: int) -> bool:
     todo = list(values)
     while todo and left >= 0:
         value = todo.pop()
-        if isinstance(value, dict):
-            todo += [*value.keys(), *value.values()] if len(value) <= left else ["x" * (left + 1)]
+        size = 1
+        if isinstance(value, str | bytes | dict | list | tuple) and len(value) > left:
+            return True
+        if isinstance(value, str | bytes):
+            size = len(value)
+        elif isinstance(value, dict):
+            todo += [*value.keys(), *value.values()]
         elif isinstance(value, list | tuple):
-            todo += value if len(value) <= left else ["x" * (left + 1)]
-        left -= 1 + (len(value) if isinstance(value, str | bytes) else 1)
+            todo += value
+        left -= 1 + size
     return left < 0

@@ -1,7 +1,7 @@
 """The live report: notes placed under matching headings, update by update."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -162,7 +162,9 @@ async def write_updates(
     calls = await run_parallel(run.host, asked, len(asked))
     written = [(call, reason) for _, call, reason in ended_calls(requests, calls)]
     due = [call.result().update for call, reason in written if reason is None and call.result().update.operations]
-    applied = iter((await apply_updates(run, due)).outcomes if due else ())
+    applied: Iterator[AppliedUpdate] = iter(())
+    if due:
+        applied = iter((await apply_updates(run, due)).outcomes)
     outcomes = list[WrittenUpdate]()
     position = LivingPosition.of(run.state)
     for request in requests.values():
@@ -184,7 +186,8 @@ async def write_updates(
         outcomes.append(WrittenUpdate(outcome, result.notes_left, omitted, moved))
         position.omitted = sorted({*position.omitted, *note_numbers(run.state, omitted)})
         if (step := outcome.step) is not None:
-            take_step(run, step, **({"call_id": call_id} if call_id else {}))
+            data = {"call_id": call_id} if call_id else {}
+            take_step(run, step, **data)
     return outcomes
 
 

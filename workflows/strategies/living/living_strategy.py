@@ -354,8 +354,9 @@ async def _refresh(run: ResearchRun) -> None:
 def _state_open_questions(run: ResearchRun, position: LivingPosition) -> None:
     """Record the agent's open questions and the unanswered queries as gaps."""
     state = run.state
-    for query in planned_queries(state) if run.resolved.engine is EngineKind.MODEL else ():
-        if not query.finding_count and not query.stated_gaps:
+    if run.resolved.engine is EngineKind.MODEL:
+        silent = [query for query in planned_queries(state) if not query.finding_count and not query.stated_gaps]
+        for query in silent:
             state.evidence.gaps = with_gaps(state, open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}"))
     drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
     state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, LIVING_AGENT.name))
