@@ -77,7 +77,11 @@ class OpenArguments(ReadingArguments):
 class AgentReportArguments(Contract):
     """The end of an agent's work."""
 
-    open_questions: list[str] = Field(default=[], description="parts of the task that the pages do not answer")
+    open_questions: list[str] = Field(default=[], description="parts of the task that remain open")
+    nothing_on: list[str] = Field(
+        default=[],
+        description="parts of the task on which pages that you had read for them say nothing, each with these pages",
+    )
 
 
 RESEARCH_AGENT: Final = ToolSpec(

@@ -106,6 +106,7 @@ GAP_CHARACTERS: Final = 400  # of a gap that is open
 CLOSED_CHARACTERS: Final = 80  # of a gap that is closed
 SHORT_LIST: Final = 8  # lines of a list that is always shown whole
 LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
+GAP_STATUSES: Final = {GapStatus.UNADDRESSABLE: "looked for and not found"}
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 800  # of the text around a passage; a listing above it has its own limit
@@ -174,7 +175,7 @@ class PromptBlocks:
         for gap in order:
             room = CLOSED_CHARACTERS if gap.status is GapStatus.ADDRESSED else GAP_CHARACTERS
             unread = ", in sections of pages that were not read" if gap.unread else ""
-            about = f"({gap.severity}, priority {gap.priority}, {gap.status}{unread})"
+            about = f"({gap.severity}, priority {gap.priority}, {GAP_STATUSES.get(gap.status, gap.status)}{unread})"
             lines.append(f"{show_label(gap.id, self)}: {guard_line(gap.description, room)} {about}")
         return PromptBlock(self._listed("gaps", lines or ["(none)"]) + "\n")
 

@@ -71,8 +71,7 @@ def _may_be_answered(state: ResearchState, gap: Gap, pages: Sequence[Source]) ->
     named = {place for match in NAMED_PLACE.finditer(gap.description) for place in match.groups() if place}
     if named and named.isdisjoint(page_place(page.url) for page in pages):
         return False
-    asked = gaps.asked_again(state, gap.id)
-    return asked is None or not all(asked in page.nothing_on for page in pages)
+    return not gaps.is_fruitless(state, gap.id, pages)
 
 
 async def write_last_draft(run: ResearchRun) -> None:

@@ -13,7 +13,7 @@ from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import protected_ids
-from workflows.rules.gaps import SEVERITY_ORDER
+from workflows.rules.gaps import SEVERITY_ORDER, is_fruitless
 from workflows.run.research_run import ResearchRun
 
 MAX_GAPS_TO_ANSWER: Final = 15
@@ -149,6 +149,15 @@ def findings_to_report(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if not finding.by_rules] or list(findings)
 
 
+def _told_gap(state: ResearchState, gap: Gap) -> Gap:
+    """Return a gap as a writer needs it; of one that all pages read are silent on, that it was looked for."""
+    told = gap.with_fields(suggested_queries=[], origin="analysis")
+    pages = [source for source in state.evidence.readable_sources() if source.analyzed]
+    if gap.status is GapStatus.OPEN and is_fruitless(state, gap.id, pages):
+        return told.with_fields(status=GapStatus.UNADDRESSABLE)
+    return told
+
+
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
     """Return the request to the synthesizer; `cut_short` is the stop reason of a run that ends early."""
     state = run.state
@@ -174,7 +183,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         sources=[
             to_extract(source, to_search=False) for source in state.evidence.readable_sources() if source.id in cited
         ],
-        gaps=[gap.with_fields(suggested_queries=[], origin="analysis") for gap in state.evidence.gaps],
+        gaps=[_told_gap(state, gap) for gap in state.evidence.gaps],
         source_count=len(state.evidence.readable_sources()),
         high_quality_sources=len(state.evidence.high_quality_sources()),
         improvements=state.evidence.report_improvements,

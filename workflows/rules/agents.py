@@ -44,7 +44,7 @@ from contracts.vocabulary import (
 )
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
-from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap, with_gaps
+from workflows.rules.gaps import VISIBLE, open_gaps, reopen_stated, silent_gap, with_gaps
 from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hits
 
 READING_FACTOR: Final = 1.3
@@ -355,7 +355,7 @@ def task_result(
         summary=summary,
         finding_ids=[finding.id for finding in state.evidence.findings],
         source_ids=[source.id for source in state.evidence.readable_sources()],
-        gap_ids=[gap.id for gap in state.evidence.unaddressed_gaps()],
+        gap_ids=[gap.id for gap in state.evidence.gaps if gap.status in VISIBLE],
         pages_read=dict(pages_read or {}),
         counts=state.counts(),
         usage=state.accounts.usage.with_fields(active_seconds=0.0),

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from contracts.addresses import gap_id
-from contracts.evidence import ASKED_BY_PERSON, Gap
+from contracts.evidence import ASKED_BY_PERSON, Gap, Source
 from contracts.gaps import MAX_GAP_SECTIONS, SettledGap
 from contracts.plan import PlanNode
 from contracts.roles import ProposedGap
@@ -88,6 +88,21 @@ def asked_again(state: ResearchState, name: str | None) -> str | None:
     if query is None or gap_id(silent_gap(query).description) != name:
         return None
     return query.id
+
+
+def fruitless_gaps(state: ResearchState, texts: Sequence[str], origin: str) -> list[Gap]:
+    """Return gaps for what pages that were read for it say nothing on, by the word of their reader.
+
+    A report names them, and nothing looks for them any more.
+    """
+    drafts = [ProposedGap(description=text, kind=GapKind.LIMITATION.value) for text in texts]
+    return [gap.with_fields(status=GapStatus.UNADDRESSABLE) for gap in open_gaps(state, drafts, origin)]
+
+
+def is_fruitless(state: ResearchState, name: str, pages: Sequence[Source]) -> bool:
+    """Return true for a gap that only calls a sub-query unanswered, on which each page, read whole, says nothing."""
+    asked = asked_again(state, name)
+    return asked is not None and bool(pages) and all(asked in page.nothing_on for page in pages)
 
 
 def unsearched_gap(text: str) -> StatedGap:

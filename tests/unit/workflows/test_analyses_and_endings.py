@@ -452,7 +452,7 @@ async def test_a_gap_that_the_report_answers_is_closed_with_its_findings(
     for gap in closed:
         assert all(cited & set(by_id[name].evidence_ids) for name in gap.resolved_by)
     reviewed = [request.prompt for request in trial.api.requests if request.role == "reviewer"]
-    assert all("Open gaps of the research:" in prompt for prompt in reviewed)
+    assert all("Open gaps of the research" in prompt for prompt in reviewed)
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:

@@ -14,6 +14,7 @@ from tests.every_strategy.joined import undisturbed
 from tests.fakes import model_work, states
 from tests.fakes.host import InProcessHost
 from workflows.phases.last_look import look_at_gaps
+from workflows.phases.role_inputs import write_input
 from workflows.rules.gaps import silent_gap
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -85,6 +86,8 @@ async def test_pages_that_say_nothing_on_a_question_are_not_looked_at_for_it() -
         run.state.evidence.sources[page.id] = page.with_fields(nothing_on=[query.id])
     assert not await look_at_gaps(run)
     assert run.asked == []
+    (told,) = write_input(run, []).gaps
+    assert (told.status, run.state.evidence.gaps[0].status) == (GapStatus.UNADDRESSABLE, GapStatus.OPEN)
 
 
 def answering(run: Looking, statement: str, *passages: str) -> AnalyzerResult:

@@ -476,6 +476,30 @@ async def test_an_open_point_is_closed_by_the_orchestrator_alone(
     assert [text in look for text in left_open] == [True, False]
 
 
+async def test_what_pages_say_nothing_on_is_no_open_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The orchestrator and the writer are told that it was looked for, and no last look is made for it."""
+    reporting = tool_work.TOOL_WORK["agent"]
+    looked_for = "Fixes of DETACH: the release notes name none"
+
+    def leaving(body: Body) -> list[dict[str, Any]]:
+        made = reporting(body)
+        for block in made:
+            if block.get("name") == "generate_report":
+                block["input"] = {"nothing_on": [looked_for]}
+        return made
+
+    works(monkeypatch, "agent", leaving)
+    task = ("research_agent", {"task": TASKS[0], "steps": [1]})
+    state, _, api = await directed(monkeypatch, tmp_path, plays([task], [THOUGHT], REPORT))
+    answers = json.dumps(requests_of(api, "orchestrator")[-1]["messages"], ensure_ascii=False)
+    assert f"say nothing on this: {looked_for}" in answers
+    assert "Open point" not in answers
+    assert [gap.status for gap in state.evidence.gaps] == [GapStatus.UNADDRESSABLE]
+    written = next(request.prompt for request in api.requests if request.role == "synthesizer")
+    assert re.search(rf"{looked_for} \(\w+, priority \d, looked for and not found\)", written)
+    assert not any(model_work.LAST_LOOK in request.prompt for request in api.requests if request.role == "analyzer")
+
+
 async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path) -> None:
     """It is told to open pages after it searched, and not otherwise (S3-041)."""
     _, _, api = await with_model(tmp_path)

@@ -43,7 +43,7 @@ from workflows.phases.agent_reading import (
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import limit_sources
 from workflows.rules.duplicates import Identities
-from workflows.rules.gaps import open_gaps, unsearched_gap, with_gaps
+from workflows.rules.gaps import fruitless_gaps, open_gaps, unsearched_gap, with_gaps
 from workflows.rules.sub_queries import find_asked, same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import answer_thought, thinks_by_itself
@@ -84,6 +84,8 @@ class AgentPosition(ReadingPosition):
     """Pages that the current turn has read; empty once it is carried out."""
     open_questions: list[str] | None = None
     """Questions reported as open by the agent; None if it did not report."""
+    nothing_on: list[str] = []
+    """What it reports that its pages say nothing on."""
     finished: str = ""
     """Reason why there are no more turns; empty while there are."""
 
@@ -137,7 +139,9 @@ class AgentStrategy(ScopedStrategy):
             # What it had asked of pages, and was yet to search for, when its share ended is not to be lost with it.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in _unread_wishes(state)]
             drafts += [unsearched_gap(text) for text in _searches_waiting(state)]
-        state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
+        origin = f"sub_query:{state.scope}"
+        state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, origin))
+        state.evidence.gaps = with_gaps(state, fruitless_gaps(state, position.nothing_on, origin))
         reason_given = ""
         if position.finished and position.open_questions is None:
             reason_given = f" ({position.finished})"
@@ -306,8 +310,12 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
         answers[call.id] = ToolAnswer(call_id=call.id, text=text, passing=passing, is_error=is_error)
     report = next((call for call in calls if call.name == AGENT_REPORT.name), None)
     if report is not None and not nodes and not pages:
-        questions = [text.strip()[:400] for text in AGENT_REPORT.read(report).open_questions]
-        position.open_questions = [text for text in questions if text]
+        reported = AGENT_REPORT.read(report)
+        questions, position.nothing_on = (
+            [text.strip()[:400] for text in texts if text.strip()]
+            for texts in (reported.open_questions, reported.nothing_on)
+        )
+        position.open_questions = questions
         position.finished = "it has reported"
         answers[report.id] = ToolAnswer(call_id=report.id, text="The report was handed over.")
     return answers

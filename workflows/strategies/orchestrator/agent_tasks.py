@@ -184,11 +184,12 @@ def report_text(
     left_open: Mapping[int, str],
     known: int = 0,
     more_open: int = 0,
+    fruitless: Sequence[str] = (),
 ) -> str:
     """Return what the orchestrator is shown of an agent; `left_open` are its open points by number.
 
     `known` is the number of statements of its earlier start, which it was shown then, `more_open` that of open points
-    without room.
+    without room, `fruitless` what its pages say nothing on.
     """
     if result.is_stub:
         return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
@@ -206,6 +207,7 @@ def report_text(
     lines += [f"Open point {number}: {description}" for number, description in left_open.items()]
     if more_open:
         lines.append(f"and {more_open} more open {'point' if more_open == 1 else 'points'}")
+    lines += [f"The pages read for it say nothing on this: {text}" for text in fruitless]
     if result.problem:
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]

@@ -602,14 +602,14 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         if remarks:
             inputs = {"agent": agent, "findings": len(findings)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
-        gaps = [
-            gap for gap in run.state.evidence.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN
-        ]
+        stated = [gap for gap in run.state.evidence.gaps if gap.id in set(result.gap_ids)]
+        gaps = [gap for gap in stated if gap.status is GapStatus.OPEN]
+        fruitless = [gap.description for gap in stated if gap.status is GapStatus.UNADDRESSABLE][:MAX_SHOWN_GAPS]
         position.open_points = list(dict.fromkeys([*position.open_points, *(gap.id for gap in gaps[:MAX_SHOWN_GAPS])]))
         points = {name: number for number, name in enumerate(position.open_points, start=1)}
         left_open = {points[gap.id]: gap.description for gap in gaps[:MAX_SHOWN_GAPS]}
         texts[agent] = report_text(
-            run.state, agent, result, report, remarks, left_open, len(known), len(gaps) - len(left_open)
+            run.state, agent, result, report, remarks, left_open, len(known), len(gaps) - len(left_open), fruitless
         )
     return texts
 
