@@ -185,10 +185,7 @@ def _silence(work: Work, answered: Mapping[str, Sequence[int]]) -> dict[str, Any
         return {}
     numbers = range(1, len(work.request.queries) + 1)
     found = {number for named in answered.values() for number in named}
-    said = work.answer.nothing_on
-    if not (work.answer.findings or work.answer.gaps or work.answer.sections_wanted):
-        said = list(numbers)  # an empty answer says so of all of them
-    silent = [number for number in dict.fromkeys(said) if number in numbers and number not in found]
+    silent = [number for number in dict.fromkeys(work.answer.nothing_on) if number in numbers and number not in found]
     if not silent:
         return {}
     shown = (one.at(work.levels.get(one.source.id, Level.FULL)) for one in _shown_to(work))

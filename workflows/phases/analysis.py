@@ -221,8 +221,9 @@ async def read_sources(
 ) -> O:
     """Have a role read sources, and once more where it asks for sections that it was not shown.
 
-    To the second call the gaps of the first answer are open ones like any other, which its findings may answer. Raises
-    `Interrupted`, and `ActivityError` for a call that failed; if only the second one fails, the first answer counts.
+    To the second call the gaps that the first answer states are open ones like any other, which its findings may
+    answer, and those that it answers are open no more. Raises `Interrupted`, and `ActivityError` for a call that
+    failed; if only the second one fails, the first answer counts.
     """
     source_ids = [source.id for source in request.sources]
     first = await run.ask(role, step, request, engine)
@@ -232,11 +233,12 @@ async def read_sources(
     statements = [finding.statement for finding in first.findings]
     stated = {gap_id(gap.description): gap.description for gap in first.gaps}
     listed = {gap.id for gap in request.gaps}
+    answered = {one.gap_id for one in first.settled_gaps if one.answered_by}
     own = [Gap(id=name, description=text) for name, text in stated.items() if name not in listed]
     more = request.with_fields(
         wanted=first.wanted,
         found=[*request.found, *statements],
-        gaps=[*request.gaps, *own],
+        gaps=[*(gap for gap in request.gaps if gap.id not in answered), *own],
         shown_before=True,
         narrowed_before=first.narrowed,
         seen=first.seen,

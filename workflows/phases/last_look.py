@@ -86,7 +86,7 @@ async def write_last_draft(run: ResearchRun) -> None:
 def _merge(run: ResearchRun, due: list[Gap], answer: AnalyzerResult) -> bool:
     """Add the findings of the look, and close the gaps that they answer; a finding that the run has closes them itself.
 
-    A finding belongs to the part of the plan that stated its gap.
+    A finding belongs to the part of the plan that stated its gap, and counts for all parts whose gaps it answers.
     """
     state = run.state
     merge_sources(run, answer.with_fields(analyzed_source_ids=[]))  # a few sections of each were read
@@ -103,12 +103,28 @@ def _merge(run: ResearchRun, due: list[Gap], answer: AnalyzerResult) -> bool:
         one.with_fields(answered_by=list(dict.fromkeys(same.get(name, name) for name in one.answered_by)))
         for one in answer.settled_gaps
     ]
+    for node_id, names in _answers_by_node(state, settled).items():
+        node = next(one for one in state.work.plan.nodes if one.id == node_id)
+        own = {finding.id for finding in state.evidence.findings if finding.sub_query_id == node_id}
+        count = max(node.finding_count, len(own | names))
+        state.work.plan = state.work.plan.with_nodes(node.with_fields(finding_count=count))
     before = len(state.evidence.unaddressed_gaps())
     close_answered(run, settled)
     closed = before - len(state.evidence.unaddressed_gaps())
     text = f"{plural(len(due), 'open gap')} looked at in the pages read: {closed} answered"
     run.note("status", text, level="info", gaps=len(due), answered=closed)
     return bool(closed)
+
+
+def _answers_by_node(state: ResearchState, settled: Sequence[SettledGap]) -> dict[str, set[str]]:
+    """Return the findings that answer gaps, by the part of the plan that stated them."""
+    known = {node.id for node in state.work.plan.nodes}
+    origins = {gap.id: gap.origin.removeprefix("sub_query:") for gap in state.evidence.gaps}
+    answers = dict[str, set[str]]()
+    for one in settled:
+        if (node := origins.get(one.gap_id, "")) in known:
+            answers.setdefault(node, set()).update(one.answered_by)
+    return {node: names for node, names in answers.items() if names}
 
 
 def _owner(state: ResearchState, finding: Finding, settled: list[SettledGap]) -> PlanNode:

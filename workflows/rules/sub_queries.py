@@ -147,11 +147,12 @@ def reading_nodes(
 ) -> list[PlanNode]:
     """Return a sub-query for each open gap that sections of pages already read may answer; it counts as searched.
 
-    They are those that readers of the pages named, then those of `readings`; none that was read for that gap before.
+    They are those of `readings`, whose passages were seen to answer it, else those that readers of the pages named;
+    none that was read for that gap before.
     """
     named = {gap.id: gap.unread for gap in state.evidence.unaddressed_gaps() if gap.unread}
     for reading in readings:
-        named[reading.gap_id] = [*named.get(reading.gap_id, []), *reading.sections]
+        named[reading.gap_id] = reading.sections or named.get(reading.gap_id, [])
     still_open = {gap.id: gap for gap in state.evidence.unaddressed_gaps()}
     done = {
         (node.gap_id, section.source_id, section.start) for node in state.work.plan.nodes for section in node.sections

@@ -173,7 +173,9 @@ async def test_what_is_hidden_after_two_readings_is_what_both_hide(narrowed: boo
 
 
 async def test_gaps_of_a_first_reading_stay_until_the_second_answers_them() -> None:
-    """They are listed as open to it, so it need not repeat them; one that it gives a place is stated with that."""
+    """They are listed as open to it, so it need not repeat them, and those that the first answered are not; one that
+    it gives a place is stated with that.
+    """
     source = states.source("corpus:m/a", text=DocumentRef(hash="sha256:" + "1" * 64, size=8_000))
     query = states.sub_query("a question")
     run = Answering(states.state(plan=states.plan(query), sources=states.sources(source)), Inbox(), InProcessHost({}))
@@ -181,14 +183,16 @@ async def test_gaps_of_a_first_reading_stay_until_the_second_answers_them() -> N
     first = [ProposedGap(description=name) for name in ("Its price", "Its colour", "Its age")]
     placed = ProposedGap(description="Its age", unread=[place])
     run.__dict__["answers"] = [
-        AnalyzerResult(gaps=first, wanted=[place]),
+        AnalyzerResult(
+            gaps=first, wanted=[place], settled_gaps=[SettledGap(gap_id=gap_id("Its length"), answered_by=["f-0"])]
+        ),
         AnalyzerResult(
             gaps=[placed, ProposedGap(description="Its maker")],
             settled_gaps=[SettledGap(gap_id=gap_id("Its price"), answered_by=["f-1"])],
         ),
     ]
-    known = states.gap("Its weight")
-    request = reading_input(run, [query], [source], []).with_fields(gaps=[known])
+    known = [states.gap(name) for name in ("Its weight", "Its length")]
+    request = reading_input(run, [query], [source], []).with_fields(gaps=known)
     result = await read_sources(run, ANALYZER, "analyze/a", request)
     listed = [gap.description for gap in run.__dict__["asked"][1].gaps]
     assert listed == ["Its weight", "Its price", "Its colour", "Its age"]

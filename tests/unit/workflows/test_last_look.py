@@ -108,7 +108,8 @@ async def test_a_gap_is_closed_by_what_a_page_says() -> None:
     (gap,) = run.state.evidence.gaps
     (_, found) = run.state.evidence.findings
     assert (gap.status, gap.resolved_by) == (GapStatus.ADDRESSED, [found.id])
-    assert found.sub_query_id == run.state.work.plan.nodes[0].id
+    (asked_for,) = run.state.work.plan.nodes
+    assert (found.sub_query_id, asked_for.finding_count) == (asked_for.id, 1)
     (asked,) = run.asked
     assert asked.for_gaps
     assert [one.unread for one in asked.gaps] == [gap.unread]

@@ -223,8 +223,9 @@ def test_a_repeated_analysis_goes_to_those_without_findings() -> None:
         query.id: [one for one in state.evidence.findings if one.sub_query_id == query.id]
         for query in state.work.plan.nodes
     }
-    assert {query.id: query.finding_count for query in state.work.plan.nodes} == {
-        name: len(found) for name, found in by_query.items()
+    # Findings of the last look count for every sub-query whose gap they answer.
+    assert {query.id: query.finding_count for query in state.work.plan.nodes if by_query[query.id]} == {
+        name: len(found) for name, found in by_query.items() if found
     }
     assert set(state.evidence.passages) >= {
         item for finding in state.evidence.findings for item in finding.evidence_ids
@@ -436,14 +437,14 @@ def test_what_a_page_already_read_may_answer_is_not_searched_for() -> None:
 
 
 def test_sections_that_a_reader_names_are_read_before_anything_is_searched() -> None:
-    """Also where the refiner names none, once for each gap; they come before the refiner's own."""
+    """Once for each gap, where the refiner names none whose passages it has seen; those are read alone."""
     first, second = (SectionRef(source_id="src-1", start=start, end=start + 50) for start in (0, 100))
     hole = states.gap("costs", unread=[first])
     made = states.state(gaps=[hole, states.gap("other")])
     (node,) = reading_nodes(made, [], 2)
     assert (node.gap_id, node.sections) == (hole.id, [first])
-    named = GapReading(gap_id=hole.id, sections=[second, first])
-    assert [one.sections for one in reading_nodes(made, [named], 2)] == [[first, second]]
+    named = GapReading(gap_id=hole.id, sections=[second])
+    assert [one.sections for one in reading_nodes(made, [named], 2)] == [[second]]
     made.work.plan = states.plan(node)
     assert [one.sections for one in reading_nodes(made, [named], 3)] == [[second]]
     assert reading_nodes(made, [], 3) == []

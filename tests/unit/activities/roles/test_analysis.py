@@ -238,13 +238,6 @@ def test_silence_counts_for_pages_that_were_shown_whole() -> None:
     assert (by_rules.nothing_on, by_rules.read_whole) == ([], [])
 
 
-@pytest.mark.parametrize(("fields", "silent"), [({}, [1, 2]), ({"gaps": [{"description": "costs"}]}, [])])
-def test_an_empty_answer_says_that_the_pages_say_nothing(fields: dict[str, Any], silent: list[int]) -> None:
-    """On all sub-queries of the call; a reader who states a gap has found something that raises it."""
-    queries = [PlanNode(id=f"sq-{number}", text=f"question {number} on vacuum") for number in (1, 2)]
-    assert analysed(sub_queries=queries, **fields)[0].nothing_on == silent
-
-
 def test_invented_quotes_are_dropped_and_counted() -> None:
     """A finding without any other quote goes with it, and no warning repeats words of a page."""
     half = claim(VISIT)
