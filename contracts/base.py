@@ -1,9 +1,10 @@
 """Base classes of every value that crosses a process boundary."""
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Annotated, Generic, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationInfo, field_validator
 
 from contracts.sentences import AS_DATA
 
@@ -34,6 +35,39 @@ class CheckedModel(BaseModel):
         return self.model_copy(update=fields)
 
 
+class Given(CheckedModel):
+    """A value that a person writes, in which true and false are no numbers; pydantic takes them for 1 and 0."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_booleans(cls, value: object, info: ValidationInfo) -> object:
+        kinds = _kinds_of(cls.model_fields[str(info.field_name)].annotation)
+        if _has_boolean(value) and not kinds.isdisjoint({int, float}) and kinds.isdisjoint({bool, object}):
+            raise ValueError("must be a number, not true or false")
+        return value
+
+
+def _kinds_of(annotation: object) -> set[object]:
+    """Return the types in an annotation, `object` for any value."""
+    parts = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _kinds_of(parts[0])
+    if get_origin(annotation) is Literal:
+        return set(map(type, parts))
+    if parts:
+        return set().union(*map(_kinds_of, parts))
+    return {object if annotation is Any else annotation}
+
+
+def _has_boolean(value: object) -> bool:
+    """Return whether a value is true or false, or a list or table with such a value in it."""
+    if isinstance(value, Mapping):
+        return any(map(_has_boolean, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_boolean, value))
+    return isinstance(value, bool)
+
+
 class Contract(CheckedModel):
     """A frozen value stored in Temporal's history or in a session.
 
@@ -45,7 +79,7 @@ class Contract(CheckedModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
 
 
-class StrictContract(Contract):
+class StrictContract(Contract, Given):
     """A frozen value written by a user or a user's program: unknown keys are rejected by name."""
 
     model_config = ConfigDict(extra="forbid")

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from contracts.base import CheckedModel
+from contracts.base import Given
 from contracts.request import MAX_TOKENS, MAX_USD, Depth, Domain, Name
 from contracts.texts import plural
 
@@ -18,7 +18,7 @@ NUMBERS: Final = (
 """Fields of a ceiling that bound the limit of the same name."""
 
 
-class Ceiling(CheckedModel):
+class Ceiling(Given):
     """`[limits.ceiling]` and `[limits.tenants.NAME]`: the most that a request may ask for; None: no ceiling."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -58,7 +58,7 @@ class Ceiling(CheckedModel):
         return ", ".join(parts)
 
 
-class Ceilings(CheckedModel):
+class Ceilings(Given):
     """`[limits]`: the ceilings of all tenants."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -87,7 +87,7 @@ class Ceilings(CheckedModel):
         }
 
 
-class Budgets(CheckedModel):
+class Budgets(Given):
     """`[budgets]`: US dollars that runs may cost on a day (UTC); a run reserves its cost limit when it starts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

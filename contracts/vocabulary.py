@@ -99,7 +99,7 @@ class StopReason(StrEnum):
     BUDGET_COST = "budget_cost", "the cost limit was reached"
     BUDGET_REST = "budget_rest", "what was left of the cost limit was too little for the next step"
     NO_EVIDENCE = "no_evidence", "no passage was found that answers the question"
-    NO_PROVIDERS = "no_providers", "no model or no search provider was available"
+    NO_PROVIDERS = "no_providers", "there was no model, or nothing to search"
     PROVIDER_OUTAGE = "provider_outage", "a service that the run needs did not answer"
     INVALID_INPUT = "invalid_input", "the request was not valid"
     CLARIFICATION_EXPIRED = "clarification_expired", "nobody answered what the question means"

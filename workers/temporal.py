@@ -28,6 +28,7 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from contracts.base import CompactModel
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
+from contracts.texts import shorten
 from providers.errors import KeyMissing
 from workers.dev_server import ServerError, describe_server, ensure_server
 from workers.encryption import KeyringCodec
@@ -39,6 +40,8 @@ DEFAULT_ADDRESS = "localhost:7233"
 DEFAULT_NAMESPACE = "default"
 LOCAL_HOSTS = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
+SHOWN_ADDRESS = 100
+"""Characters of an address in a message."""
 
 SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
@@ -190,7 +193,12 @@ async def register_search_attributes(client: Client) -> set[str]:
 
 async def _connect(options: Mapping[str, object], runtime: Runtime | None, settings: Settings) -> Client:
     keys = settings.keys_of_tenants()
-    address = str(options["target_host"])
+    address = shorten(str(options["target_host"]), SHOWN_ADDRESS)
+    if "://" in address:
+        raise ServerUnreachableError(
+            f"the address of Temporal is written {address}: write host:port, without {address.partition('://')[0]}://, "
+            "in TEMPORAL_ADDRESS or Temporal's own configuration"
+        )
     # Locally, compression gains nothing and costs a twentieth of the work of server and worker per call.
     is_local = address.rpartition(":")[0] in LOCAL_HOSTS
     compression = {"grpc_compression": GrpcCompression.NONE} if is_local else {}

@@ -23,7 +23,7 @@ An id (r-20261121-7k3f) may be shortened to a unique beginning or to its end (7k
 
 \b
 Exit codes: 0 completed, 1 internal error or a difference found by audit, 2 invalid usage or request, 3 partial,
-4 failed, 5 cancelled, 6 timed out without a report, 7 no model or search provider available, 8 nothing found.
+4 failed, 5 cancelled, 6 timed out without a report, 7 no model, or nothing to search, 8 nothing found.
 """
 COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Research": {

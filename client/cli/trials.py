@@ -15,10 +15,12 @@ from client.view.words import pasteable, printable
 from contracts.addresses import digest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, SERVER_PREFIX, SERVER_SCHEME
+from contracts.packages import PackageFault
 from contracts.texts import plural
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, SourceUnreadable, Unavailable
-from providers.interfaces import ExtractedDocument
+from providers.interfaces import ExtractedDocument, SearchProvider
 from providers.search.corpus.library import ingest_file
+from providers.search.declarations import search_declaration
 from providers.shared.limits import Limiter
 from workers.composition import open_firecrawl, open_search_providers, open_servers, open_web_reader
 from workers.resolution_inputs import search_choices
@@ -164,6 +166,8 @@ async def _try_every_provider(context: CommandContext, query: str, *, as_json: b
         except ProviderError as error:
             remedy = next((text for kind, text in SEARCH_REMEDIES.items() if isinstance(error, kind)), "")
             return Check(name, "fail", str(error), remedy)
+        except PackageFault as error:
+            return Check(name, "fail", str(error))
         cost = f", {answer.cost_usd:.4f} USD" if answer.cost_usd else ""
         return Check(name, "ok", plural(len(answer.hits), "hit") + cost, "; ".join(answer.warnings))
 
@@ -191,4 +195,17 @@ async def _search_web(context: CommandContext, request: SearchRequest) -> Search
         async with open_servers(settings, await context.stores.children(), context.stores.content) as servers:
             return await servers[name].search(request)
     async with open_search_providers(settings, [name]) as providers:
-        return await providers[name].search(request)
+        return await _ask(providers[name], request)
+
+
+async def _ask(provider: SearchProvider, request: SearchRequest) -> SearchResponse:
+    """Return a provider's answer. Raises `ProviderError`, and `PackageFault` for a defect of a package's provider."""
+    try:
+        answer = await provider.search(request)
+        if not isinstance(answer, SearchResponse):
+            raise TypeError(f"it answers with {type(answer).__name__}, not with a SearchResponse")  # noqa: TRY301
+    except ProviderError:
+        raise
+    except Exception as error:  # noqa: BLE001  the code of a package may raise anything
+        raise search_declaration(request.provider).failed(error) or error from None
+    return answer

@@ -212,6 +212,12 @@ class SearchDeclaration:
             raise NotConfigured(f"{self._what} cannot be used: {problem}; {REMEDY}")
         return provider
 
+    def failed(self, error: Exception) -> PackageFault | None:
+        """Return the fault of its package for an error of a search that is none of ours; None without a package."""
+        if self in BUILT_IN:
+            return None
+        return PackageFault(f"{self._what} fails: {fault(error, self.implementation.partition(':')[0])}; {REMEDY}")
+
     @property
     def _what(self) -> str:
         """The provider and its package, for messages."""

@@ -5,8 +5,9 @@ from ipaddress import IPv6Address
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, field_validator
 
+from contracts.base import Given
 from contracts.resolved import ModelPrice
 from contracts.texts import BASE_ADDRESS, ENDPOINT
 from contracts.vocabulary import Tier
@@ -60,7 +61,7 @@ class EndpointSettings(EndpointCapabilities):
     tokens_per_minute: int | None = Field(default=None, ge=1, le=1_000_000_000)
 
 
-class ModelsSettings(BaseModel):
+class ModelsSettings(Given):
     """`[models]`: names by tier in order of preference, endpoints, and prices by model name.
 
     A name is `NAME`, at the endpoint `default`, or `ENDPOINT:NAME`. A model's own name may have colons: only a known

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from contracts.base import CheckedModel
+from contracts.base import Given
 from contracts.ceilings import Budgets, Ceilings
 from contracts.names import POOLS, SERVER_PREFIX, WORKFLOWS_QUEUE
 from contracts.request import Approve, Clarify, Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
@@ -38,7 +38,7 @@ ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 """Of a server of documents: small letters, digits and underscores, such as wiki."""
 
 
-class ConfigSection(CheckedModel):
+class ConfigSection(Given):
     """A table of the file; frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

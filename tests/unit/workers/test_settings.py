@@ -80,6 +80,10 @@ def test_flags_beat_environment_beats_files_beat_defaults(places: Places) -> Non
         ('[search.mcp.wiki.fields]\nqery = "q"', "search.mcp.wiki.fields.qery: unknown key: is query meant?"),
         ('[search]\nproviders = ["mcp.wiki"]', "search.providers: no search provider is called mcp.wiki"),
         ("[models", "Expected"),
+        ("[runs]\nat_once = true", "runs.at_once: must be a number, not true or false"),
+        ("[limits.ceiling]\nmax_cost_usd = false", "limits.ceiling.max_cost_usd: must be a number, not true or false"),
+        ("[budgets.tenants]\na = true", "budgets.tenants: must be a number, not true or false"),
+        ("[models.prices.m]\ninput = true\noutput = 1", "models.prices.m.input: must be a number, not true or false"),
     ],
 )
 def test_what_a_file_may_not_say_is_refused_with_its_place(places: Places, text: str, line: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 import sys
 import threading
@@ -325,6 +326,54 @@ def test_every_provider_is_tried_once(home: Path) -> None:
     }
     assert "planted" not in tried.stdout + tried.stderr + given.stdout
     assert sum(asked.provider == "crossref" for asked in server.asked) == 2
+
+
+class Faulty:
+    """A provider of a package, with a defect."""
+
+    name = "finder"
+
+    def __init__(self, *_: object) -> None:
+        """Take what every provider is given."""
+
+    async def search(self, request: object) -> object:
+        """Fail."""
+        raise KeyError("a secret")
+
+
+class Odd(Faulty):
+    """One that answers with something else."""
+
+    async def search(self, request: object) -> object:
+        """Answer with a list."""
+        return []
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("Faulty", r"fails: KeyError at tests/\S+test_doctor\.py:\d+"),
+        ("Odd", "fails: TypeError.*: it answers with list"),
+    ],
+)
+def test_a_defect_of_a_package_is_one_line(
+    home: Path, monkeypatch: pytest.MonkeyPatch, kind: str, problem: str
+) -> None:
+    """With the package, its line and what helps, as every failure of a search; a traceback is for our own defects."""
+    declared = SearchDeclaration("finder", "Finder", f"{__name__}:{kind}", address="https://finder.example")
+    monkeypatch.setitem(declarations._packages, "finder", "the package finders 2.1")
+    monkeypatch.setitem(declarations._declared, "finder", declared)
+    sys.modules.setdefault(__name__, sys.modules[test_a_defect_of_a_package_is_one_line.__module__])
+    whole = f"the search provider finder of the package finders 2.1 {problem}.*; mend or remove the package"
+    own = home.parent / "own.toml"
+    own.write_text('[search]\nproviders = ["finder"]')
+    every = research("doctor", "--search", "backups", RESEARCH_CONFIG=str(own))
+    assert every.exit_code == 1
+    assert re.search(rf"fail finder +{whole}", every.stdout)
+    one = research("doctor", "--search", "backups", "--provider", "finder")
+    assert one.exit_code == 2
+    assert re.fullmatch(rf"research: {whole}\n", one.stderr)
+    assert "secret" not in every.stdout + one.stderr
 
 
 @pytest.mark.usefixtures("no_probe")

@@ -120,6 +120,27 @@ def test_an_address_that_is_none_names_its_variable(command: list[str], code: in
     assert "check TEMPORAL_ADDRESS" in done.stderr
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:7233", "https://" + "x" * 5_000])
+@pytest.mark.usefixtures("folder")
+def test_an_address_of_a_page_is_no_address_of_temporal(address: str) -> None:
+    """One line says how to write it, before anything is asked; of a long one it shows the beginning."""
+    done = research(*RUN, TEMPORAL_ADDRESS=address)
+    lines = [line for line in done.stderr.splitlines() if "the address of Temporal" in line]
+    assert done.exit_code == 4
+    assert lines
+    assert all("write host:port, without http" in line for line in lines)
+    assert max(map(len, lines)) < 400
+    assert "Warning" not in done.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_endless_address_is_not_printed_whole() -> None:
+    """Its beginning is enough to find it."""
+    done = research("list", TEMPORAL_ADDRESS="x" * 5_000 + ":7233")
+    assert "check TEMPORAL_ADDRESS" in done.stderr
+    assert len(done.stderr) < 1_000
+
+
 def test_a_home_that_is_a_file_names_its_variable(folder: Path) -> None:
     """Also where nothing is started: the store of documents has no folder, and the line says how to choose another."""
     done = research("list", RESEARCH_HOME=str(folder / "manual" / "vacuum.md"))
