@@ -60,6 +60,8 @@ SECTION_CHARACTERS: Final = 12_000
 """Of a section in a reporter's prompt, which shows only the end of a longer section."""
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector; larger batches are judged less well."""
+TOKENS_PER_STATEMENT: Final = 35
+"""Of a report, at least: one of 243 findings had 131 statements in 5,100 tokens, others 82 to 138 in 4,000 to 5,500."""
 CLAIM_BYTES_PER_CALL: Final = 40_000
 """Of claims with their passages, for the same reason: about 16 with two or three passages each, or 8 that are shown
 with further passages of the run."""
@@ -326,12 +328,17 @@ def likely_cost_share(seen: Mapping[str, CallSizes]) -> float:
     return min(1.0, sum(sizes.usd for sizes in seen.values()) / most)
 
 
-def likely_checks(findings: int) -> int:
-    """Return the likely number of calls that check a report, by the number of its findings, each a statement or two.
+def likely_statements(findings: int, report: Usage) -> int:
+    """Return the most statements that a report likely has: one of each finding, as far as its words suffice."""
+    return min(findings, report.output_tokens // TOKENS_PER_STATEMENT)
+
+
+def likely_checks(statements: int) -> int:
+    """Return the likely number of calls that check a report of so many statements.
 
     The last two look again at what is in doubt, and check what was corrected.
     """
-    return -(-findings // CLAIMS_PER_CALL) + 2
+    return -(-statements // CLAIMS_PER_CALL) + 2
 
 
 def likely_correction(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
@@ -342,9 +349,9 @@ def likely_correction(seen: Mapping[str, CallSizes], reasoning_tokens: int | Non
     return _later_call(role, bound, seen, reasoning_tokens)
 
 
-def likely_corrections(findings: int) -> int:
+def likely_corrections(statements: int) -> int:
     """Return the likely number of calls that correct a report: of real runs, one to four for 80 to 130 statements."""
-    return -(-findings // (CORRECTED_SHARE * CLAIMS_PER_CALL))
+    return -(-statements // (CORRECTED_SHARE * CLAIMS_PER_CALL))
 
 
 def _later_call(

@@ -18,6 +18,7 @@ from contracts.call_sizes import (
     likely_cost_share,
     likely_output,
     likely_report,
+    likely_statements,
     likely_updates,
     minimal_call,
     reading_output,
@@ -329,12 +330,15 @@ class RunBudget:
         report = self._report_alone(findings)
         if resolved.verify is not Verify.FULL:
             return report
+        statements = findings
+        if not declaration(resolved.strategy).live_report:  # of which the last calls write a part
+            statements = likely_statements(findings, self._likely_report(findings))
         check = likely_check(sizes, resolved.reasoning_tokens)
-        checks = check_reserve(resolved.limits, check, self.price(CHECKER), likely_checks(findings))
+        checks = check_reserve(resolved.limits, check, self.price(CHECKER), likely_checks(statements))
         if resolved.checks.correct:
             correction = likely_correction(sizes, resolved.reasoning_tokens)
             price = self.price(CORRECTOR)
-            checks += correction_reserve(resolved.limits, correction, price, likely_corrections(findings))
+            checks += correction_reserve(resolved.limits, correction, price, likely_corrections(statements))
         # The report is written first: until its real cost is known, it may use what is reserved for the checks.
         cost = max(report.cost_usd, likely_cost_share(sizes) * (report + checks).cost_usd)
         return replace(report + checks, cost_usd=cost)
@@ -343,15 +347,21 @@ class RunBudget:
         """Return what the text of a report from so many findings likely needs, without its checks."""
         resolved = self._run.resolved
         state = self._run.state
-        sizes = state.accounts.call_sizes
         if declaration(resolved.strategy).live_report:
-            updates = likely_updates(sizes, resolved.reasoning_tokens, len(state.work.plan.outline))
+            sections = len(state.work.plan.outline)
+            updates = likely_updates(state.accounts.call_sizes, resolved.reasoning_tokens, sections)
             return report_reserve(resolved.limits, updates, self.price(REPORTER))
-        whole = likely_report(findings, sizes, resolved.reasoning_tokens)
-        if state.evidence.draft is not None:  # which the last report replaces, and must not fall short of
-            again = rewriting_tokens(state.evidence.draft.word_count)
-            whole = whole.with_fields(output_tokens=max(whole.output_tokens, again))
-        return report_reserve(resolved.limits, whole, self.price(SYNTHESIZER))
+        return report_reserve(resolved.limits, self._likely_report(findings), self.price(SYNTHESIZER))
+
+    def _likely_report(self, findings: int) -> Usage:
+        """Return the likely size of the call that writes a report from so many findings at once."""
+        state = self._run.state
+        whole = likely_report(findings, state.accounts.call_sizes, self._run.resolved.reasoning_tokens)
+        if state.evidence.draft is None:
+            return whole
+        # The last report replaces the draft, and must not fall short of it.
+        again = rewriting_tokens(state.evidence.draft.word_count)
+        return whole.with_fields(output_tokens=max(whole.output_tokens, again))
 
     def _left_by(self, role: RoleSpec[Any, Any], request: RoleInput) -> Reservation:
         """Return what a call must leave for the report, its checks and the reading that it chooses."""
