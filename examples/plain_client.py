@@ -13,7 +13,8 @@ from temporalio.client import Client
 async def main(address: str, question: str, corpus: str) -> None:
     """Start a run, wait for it, fetch its report as HTML."""
     client = await Client.connect(address)
-    research_id, queue = f"r-{uuid.uuid4().hex[:8]}", "research-workflows"
+    research_id = f"r-{uuid.uuid4().hex[:8]}"
+    queue = "research-workflows"
     request = {"query": question, "corpus": corpus, "depth": "light"}
     result = await client.execute_workflow(
         "deep-research", request, id=research_id, task_queue=queue, static_summary=question[:100]

@@ -24,7 +24,7 @@ from temporalio.worker import Worker
 
 
 @activity.defn(name="house_rules")
-async def house_rules(state: dict[str, Any], prompt: str) -> str | None:  # noqa: ARG001 - it is told, and may ignore it
+async def house_rules(state: dict[str, Any], prompt: str) -> str | None:  # noqa: ARG001  every hook gets it
     """Guidance for the next phase, or nothing. `prompt` is the question that the supervisor asks itself."""
     if state["phase"] == "planning" and len(state["plan"]["sub_queries"]) < 3:
         return "Look at how it fails, too."

@@ -27,11 +27,9 @@ class ExampleSearch(WebSearch):
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make the search of one request; no hits is an answer, a failure is raised."""
-        parameters: dict[str, str | int] = {
-            "words": shorten_query(request.text, 400),
-            "most": hit_limit(request),
-            **({"language": filters.language} if filters.language else {}),
-        }
+        parameters: dict[str, str | int] = {"words": shorten_query(request.text, 400), "most": hit_limit(request)}
+        if filters.language:
+            parameters["language"] = filters.language
         return self.respond(request, list_at(await self.get("/find", parameters), "found"), _result)
 
 

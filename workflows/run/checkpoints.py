@@ -193,27 +193,12 @@ def resume_state(
     state.work.resolved = resolved
     state.work.status = RunStatus.RUNNING
     state.clock.started_at = state.clock.started_at or started_at
-    state.work.degraded = state.work.degraded if interrupted else []
-    state.work.failed_branches = state.work.failed_branches if interrupted and not failed else []
     if not interrupted:
-        # Other roles are not called again, so their work without the model stays.
-        asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
-        state.accounts.fallbacks = {
-            role: count for role, count in state.accounts.fallbacks.items() if role not in asked_again
-        }
-        state.accounts.rule_answers = {
-            role: count for role, count in state.accounts.rule_answers.items() if role not in asked_again
-        }
-    # A person is asked again, with the full time to answer.
-    state.people.waiting = None
-    state.clock.clock_stopped_at = 0.0
-    state.clock.limits_fixed = False
-    state.work.limitations = []
-    state.work.last_failure = ""
-    state.work.result = None
-    state.work.hasty_analyses = []
-    state.work.lost_providers = {}
-    state.work.defects = []
+        state.work.degraded = []
+        _ask_roles_again(state)
+    if failed or not interrupted:
+        state.work.failed_branches = []
+    _remove_traces(state)
     state.work.agents = [_resumed_agent(record, unread) for record in state.work.agents]
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     if state.work.refresh is None:
@@ -224,6 +209,27 @@ def resume_state(
     reposition(state, redo_analysis=bool(hasty))
     state.work.ending = None
     return state
+
+
+def _ask_roles_again(state: ResearchState) -> None:
+    """Forget that roles which are called again did without the model; what other roles did so stays."""
+    accounts = state.accounts
+    asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
+    accounts.fallbacks = {role: count for role, count in accounts.fallbacks.items() if role not in asked_again}
+    accounts.rule_answers = {role: count for role, count in accounts.rule_answers.items() if role not in asked_again}
+
+
+def _remove_traces(state: ResearchState) -> None:
+    """Remove the traces of the earlier end, but for the ending itself; a person gets the full time to answer again."""
+    state.people.waiting = None
+    state.clock.clock_stopped_at = 0.0
+    state.clock.limits_fixed = False
+    state.work.limitations = []
+    state.work.last_failure = ""
+    state.work.result = None
+    state.work.hasty_analyses = []
+    state.work.lost_providers = {}
+    state.work.defects = []
 
 
 def begin_refresh(state: ResearchState, *, requested: bool) -> None:
