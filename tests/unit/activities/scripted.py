@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,10 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.journal import CallJournal
 from activities.roles.run_role import RoleActivities
+from activities.verifying.corrections import to_plain_draft
+from activities.verifying.material import Material, extract_claims
 from contracts import addresses, roles
+from contracts.checking import CheckedSource, ClaimsEntry, ExtractedClaim
 from contracts.evidence import DocumentRef, Evidence, Finding, SectionHint
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
@@ -191,3 +194,26 @@ def hint(text: str, words: str, score: float = 1.0) -> SectionHint:
     """A hint at the words of a text."""
     start = text.index(words)
     return SectionHint(start=start, end=start + len(words), score=score)
+
+
+def passage_of(pages: Mapping[str, str], identity: str, source_id: str, quote: str) -> Evidence:
+    """The passage of a page that these words are."""
+    start = pages[source_id].index(quote)
+    end = start + len(quote)
+    return Evidence(id=identity, source_id=source_id, start=start, end=end, quote_hash=addresses.digest(quote))
+
+
+def drafted_over(
+    markdown: str, pages: Mapping[str, str], passages: Sequence[Evidence]
+) -> tuple[str, list[ExtractedClaim], Material]:
+    """A draft with its claims, and a run that has read these pages and quotes these passages."""
+    references = {name: DocumentRef(hash=addresses.digest(text)) for name, text in pages.items()}
+    entry = ClaimsEntry(
+        draft=DocumentRef(hash=addresses.digest("draft")),
+        evidence=list(passages),
+        sources=[CheckedSource(id=name, title=name, text=text) for name, text in references.items()],
+    )
+    material = Material(entry, {references[name].hash: text for name, text in pages.items()}, by_model=True)
+    draft = to_plain_draft(markdown)
+    claims = extract_claims(draft, material)
+    return draft, claims, replace(material, entry=entry.with_fields(claims=claims))

@@ -9,25 +9,24 @@ from temporalio.testing import ActivityEnvironment
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import corrections
 from activities.verifying.adoption import adopt_first
-from activities.verifying.corrections import cite_further, find_doubtful, to_plain_draft
+from activities.verifying.corrections import cite_further, find_doubtful
 from activities.verifying.further_passages import MAX_ELSEWHERE, cited_elsewhere, with_elsewhere
-from activities.verifying.material import Material, conclude, draw_controls, extract_claims, select_open
+from activities.verifying.material import Material, conclude, draw_controls, select_open
 from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
 from contracts.checking import (
     AnswersEntry,
     AskedEntry,
-    CheckedSource,
     ClaimAnswer,
     ClaimsEntry,
     CorrectionAction,
     ExtractedClaim,
 )
 from contracts.checking_roles import CHECKER, CheckInput
-from contracts.evidence import DocumentRef, Evidence, ReportDraft, Verdict
+from contracts.evidence import DocumentRef, ReportDraft, Verdict
 from contracts.messages import FinalizeVerificationRequest
 from tests.fakes.world import World
-from tests.unit.activities.scripted import common
+from tests.unit.activities.scripted import common, drafted_over, passage_of
 
 LAMP = "The lamp of the lighthouse burns from dusk until dawn."
 TIDE = "At spring tide the harbour basin has a depth of 12 metres."
@@ -49,24 +48,10 @@ REPORT = f"# Island\n\n## Summary\n\n{SUMMARY}\n{SECTIONS}"
 
 def drafted(markdown: str) -> tuple[str, list[ExtractedClaim], Material]:
     """A draft with its claims, and a run that has read the three pages."""
-    passages = []
-    for name, (source_id, quote) in QUOTES.items():
-        start = PAGES[source_id].index(quote)
-        passages.append(
-            Evidence(id=name, source_id=source_id, start=start, end=start + len(quote), quote_hash=digest(quote))
-        )
-    entry = ClaimsEntry(
-        draft=DocumentRef(hash=digest("draft")),
-        evidence=passages,
-        sources=[
-            CheckedSource(id=name, title=name, text=DocumentRef(hash=digest(text))) for name, text in PAGES.items()
-        ],
-    )
-    material = Material(entry, {digest(text): text for text in PAGES.values()}, by_model=True)
-    draft = to_plain_draft(markdown)
-    material = replace(material, entry=entry.with_fields(claims=extract_claims(draft, material)))
-    claims = with_elsewhere(material.entry.claims, material)
-    return draft, claims, replace(material, entry=entry.with_fields(claims=claims))
+    passages = [passage_of(PAGES, name, source_id, quote) for name, (source_id, quote) in QUOTES.items()]
+    draft, claims, material = drafted_over(markdown, PAGES, passages)
+    claims = with_elsewhere(claims, material)
+    return draft, claims, replace(material, entry=material.entry.with_fields(claims=claims))
 
 
 @pytest.mark.parametrize(

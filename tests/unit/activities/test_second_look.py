@@ -14,9 +14,9 @@ from activities.roles.grounding import evidence_at
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
 from activities.verifying.adoption import adopt_second
-from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful, to_plain_draft
+from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful
 from activities.verifying.further_passages import Unsupported, search_pages
-from activities.verifying.material import Answers, Material, conclude, extract_claims, show_passages
+from activities.verifying.material import Answers, Material, conclude, show_passages
 from activities.verifying.second_look import (
     FEW_AFTER,
     FEW_BEFORE,
@@ -32,7 +32,6 @@ from contracts.checking import (
     AskedEntry,
     CheckedSource,
     ClaimAnswer,
-    ClaimsEntry,
     CorrectionAction,
     ExtractedClaim,
     Fault,
@@ -43,7 +42,7 @@ from contracts.checking_roles import CORRECTOR, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Verdict
 from contracts.messages import FinalizedVerification, FinalizeVerificationRequest
 from tests.fakes.world import World
-from tests.unit.activities.scripted import common
+from tests.unit.activities.scripted import common, drafted_over, passage_of
 
 DELAY = "Feedback will be delayed by use of this feature, which can bloat the primary."
 TERMS = (
@@ -60,10 +59,7 @@ SOURCES = {"src-1": FAR, "src-2": OTHER_PAGE}
 
 def evidence(identity: str, source_id: str, quote: str) -> Evidence:
     """A passage of one of the pages."""
-    start = SOURCES[source_id].index(quote)
-    return Evidence(
-        id=identity, source_id=source_id, start=start, end=start + len(quote), quote_hash=digest(quote), heading=""
-    )
+    return passage_of(SOURCES, identity, source_id, quote)
 
 
 PASSAGES = [evidence("ev-1", "src-1", DELAY), evidence("ev-2", "src-2", "Workers have a limit of 200.")]
@@ -71,17 +67,7 @@ PASSAGES = [evidence("ev-1", "src-1", DELAY), evidence("ev-2", "src-2", "Workers
 
 def drafted(markdown: str) -> tuple[str, list[ExtractedClaim], Material]:
     """A draft with its claims, and a run that has read both pages."""
-    entry = ClaimsEntry(
-        draft=DocumentRef(hash=digest("draft")),
-        evidence=PASSAGES,
-        sources=[
-            CheckedSource(id=name, title=name, text=DocumentRef(hash=digest(text))) for name, text in SOURCES.items()
-        ],
-    )
-    material = Material(entry, {digest(text): text for text in SOURCES.values()}, by_model=True)
-    draft = to_plain_draft(markdown)
-    claims = extract_claims(draft, material)
-    return draft, claims, replace(material, entry=entry.with_fields(claims=claims))
+    return drafted_over(markdown, SOURCES, PASSAGES)
 
 
 def judged(claims: list[ExtractedClaim], verdict: Verdict) -> dict[str, ClaimAnswer]:
