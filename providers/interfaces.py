@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -17,7 +17,9 @@ from contracts.vocabulary import EngineKind
 from providers.domains import ANYWHERE, Domains
 from providers.reading.canonical_text import DocumentFacts
 from providers.tokens.allotment import ContentItem
-from providers.tokens.shown_sources import ShownSource
+
+if TYPE_CHECKING:  # a command reads values of these modules, and shows no source to a model
+    from providers.tokens.shown_sources import ShownSource
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class EngineTask:
     """Renders the prompt with some items at other levels; None if it has only one form."""
     narrower: Callable[[int], "EngineTask"] | None = field(default=None, compare=False, repr=False)
     """Makes the same task with at most so many tokens of the texts of its sources; None for other tasks."""
-    choose: Callable[[], Sequence[ShownSource]] | None = field(default=None, compare=False, repr=False)
+    choose: "Callable[[], Sequence[ShownSource]] | None" = field(default=None, compare=False, repr=False)
     """Returns what the prompt of an analysis shows of its sources, worked out once; None for other tasks."""
 
 

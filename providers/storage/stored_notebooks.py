@@ -36,7 +36,6 @@ from contracts.vocabulary import EngineKind, Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
 from providers.schemas import NOTEBOOK, StoredSchema
-from providers.verification.same_passages import findings_for_writer
 
 E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=roles.RoleInput)
@@ -191,6 +190,8 @@ class Notebooks:
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in cited_ids}
         if isinstance(request, roles.WriteInput) and request.engine is EngineKind.MODEL:
+            from providers.verification.same_passages import findings_for_writer  # noqa: PLC0415  for workers alone
+
             readings = [[finding for finding in entry.findings if finding.id in findings] for entry in entries]
             findings = findings_for_writer(readings, evidence, request.language)
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}

@@ -172,6 +172,14 @@ def test_help_loads_nothing_heavy() -> None:
 
 
 @pytest.mark.soak
+def test_a_command_over_stored_runs_loads_no_language() -> None:
+    """Most of the time of `research list` is its start: what divides text into sentences and stems stays unloaded."""
+    program = "import sys, client.cli.context; print([name for name in ('nupunkt', 'snowballstemmer') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.soak
 def test_folders_of_a_person_are_no_code(tmp_path: Path) -> None:
     """A working directory with folders named like our packages changes nothing: they are not imported."""
     for name in ("contracts", "activities", "workers", "providers"):
