@@ -65,7 +65,7 @@ from providers.search.corpus.index import (
     require_format,
     translated_errors,
 )
-from providers.search.corpus.overview import overview_of
+from providers.search.corpus.overview import overview_of, series_form
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.stored_records import Records, open_records
@@ -78,6 +78,7 @@ INDEXED: Final = TypeAdapter(IndexedFile)
 FILES_AT_ONCE: Final = 8  # whose bytes are in memory: children open no files
 BATCH_FILES: Final = 32  # per transaction; a kill loses no more than one that is written and one that is read
 NEVER_READ: Final = -1  # time of change in the index of a file that the next refresh reads again
+MAX_OF_SERIES: Final = 3  # titles that differ in their numbers alone, among those closest to a question
 SAMPLE_FILES: Final = 7  # sampled files, whose language becomes that of a corpus without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
@@ -203,15 +204,23 @@ class CorpusLibrary:
     async def closest_titles(self, name: str, question: str, limit: int) -> list[str]:
         """Return the titles of the documents that fit a question best, best first, each with its path in brackets.
 
-        Raises as `refresh` does.
+        Of titles that differ in their numbers alone, such as those of releases, only the best few are among them, so
+        that they do not take the place of all others. Raises as `refresh` does.
         """
         request = SearchRequest(
-            research_id="", operation="titles", provider=PROVIDER, corpus=name, text=question, max_results=limit
+            research_id="", operation="titles", provider=PROVIDER, corpus=name, text=question, max_results=2 * limit
         )
         hits = (await self.search(request)).hits
         links = await look_up(await self._index(name), IndexReader.link_pages, frozenset[str]())
-        named = [hit for hit in hits if path_address(address_path(split_url(hit.url)[1])) not in links]
-        return [name_page(hit.title, hit.url).strip() for hit in named]
+        named = list[str]()
+        listed = Counter[str]()
+        for hit in hits:
+            form = series_form(hit.title)
+            listed[form] += 1
+            is_listed = not form or listed[form] <= MAX_OF_SERIES
+            if is_listed and path_address(address_path(split_url(hit.url)[1])) not in links:
+                named.append(name_page(hit.title, hit.url).strip())
+        return named[:limit]
 
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""

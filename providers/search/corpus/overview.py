@@ -54,8 +54,7 @@ def _series(titles: Iterable[str]) -> list[TitleSeries]:
     """
     series: dict[str, set[str]] = defaultdict(set)
     for title in (to_line(title, TITLE_CHARACTERS) for title in titles):
-        form = NUMBER.sub("#", title)
-        if form.rfind("#") > 0:
+        if form := series_form(title):
             series[form].add(title)
     longest = sorted(series, key=lambda form: (-len(series[form]), form))[:MAX_SERIES]
     return [
@@ -63,6 +62,14 @@ def _series(titles: Iterable[str]) -> list[TitleSeries]:
         for form in longest
         if len(series[form]) >= MIN_SERIES
     ]
+
+
+def series_form(title: str) -> str:
+    """Return what titles of one series have in common, with a sign for each number; empty for a title of none."""
+    form = NUMBER.sub("#", title)
+    if form.rfind("#") > 0:
+        return form
+    return ""
 
 
 def _numbers(title: str) -> list[tuple[int, ...]]:

@@ -16,7 +16,7 @@ from providers.errors import CorpusUnknown, InvalidCall, ProcessStalled, SourceU
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key_name
 from providers.search.corpus.index import IndexWriter, open_index, read_for_index
-from providers.search.corpus.library import CorpusLibrary, ingest_file
+from providers.search.corpus.library import MAX_OF_SERIES, CorpusLibrary, ingest_file
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -111,6 +111,18 @@ async def test_titles_follow_the_question(library):
     assert first == "Vacuum [vacuum.html]"
     assert others == ["Write-Ahead Log [wal.html]"]
     assert len(await library.closest_titles("manual", "vacuum checkpoint notes index", 1)) == 1
+
+
+async def test_titles_that_differ_in_numbers_leave_room_for_others(library, folder):
+    """Of nine releases that all name the subject the best three are listed, and the page after them."""
+    for number in range(1, 10):
+        text = f"# E.{number}. Release 15.{number}\n\nThe checkpoint of the log, the checkpoint, and the log.\n"
+        (folder / f"release-{number}.md").write_text(text)
+    (folder / "tuning.md").write_text("# Tuning\n\nA checkpoint is one of many subjects here, all of them at length.\n")
+    await library.refresh("manual")
+    titles = await library.closest_titles("manual", "checkpoint of the log", 8)
+    assert sum("Release 15." in title for title in titles) == MAX_OF_SERIES
+    assert "Tuning [tuning.md]" in titles
 
 
 async def test_pages_of_links_come_last(library, folder):
