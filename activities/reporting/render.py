@@ -22,7 +22,7 @@ from activities.records import changed_state
 from activities.reporting.claims import Claim
 from activities.reporting.inputs import RenderMaterial, ReportInputs, gather_inputs
 from activities.reporting.references import KnownAddresses, without_markers
-from activities.reporting.report_tree import ReportTree, build_report, write_markdown
+from activities.reporting.report_tree import ReportTree, build_report, split_code, write_markdown
 from activities.reporting.tree import WrittenText, clean_characters, sentences
 from activities.roles.grounding import load_texts
 from contracts import activities
@@ -209,8 +209,16 @@ def _load_template() -> tuple[Template, Markup, str]:
     folder = resources.files(__package__ or "")
     style = (folder / "report_style.css").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, finalize=_finalize)
+    environment.filters["heading"] = _show_heading
     template = environment.from_string((folder / "report.html.j2").read_text("utf-8"))
     return template, Markup(style), base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()  # noqa: S704
+
+
+def _show_heading(text: str) -> Markup:
+    """Return a heading of a stored text as HTML, with its code."""
+    code = Markup("<code>{}</code>")
+    parts = ((clean_characters(part), is_code) for part, is_code in split_code(text))
+    return Markup("").join(code.format(part) if is_code else part for part, is_code in parts)
 
 
 def _finalize(value: object) -> object:

@@ -3,6 +3,7 @@
 All texts from outside are in a form that is safe to print, and all sentences of the product in the report's language.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ CONTEXT_CHARACTERS: Final = 220
 """Most characters shown before and after a quote."""
 STATEMENT_CHARACTERS: Final = 240
 MAX_HEADINGS: Final = 3
+CODE: Final = re.compile(r"`([^`\n]+)`")
 """Headings of a source that its line in the list of sources names."""
 
 
@@ -259,6 +261,11 @@ def _check(inputs: ReportInputs, claim: Claim) -> ListedCheck:
     )
 
 
+def split_code(heading: str) -> list[tuple[str, bool]]:
+    """Return the parts of headings of stored texts, which are Markdown, each with whether it is code."""
+    return [(part, bool(number % 2)) for number, part in enumerate(CODE.split(heading)) if part]
+
+
 # --- report.md -------------------------------------------------------------------------------------------------------
 def write_markdown(report: ReportTree) -> WrittenText:
     """Write a report as Markdown."""
@@ -284,10 +291,11 @@ def write_markdown(report: ReportTree) -> WrittenText:
 
 def _source_line(source: ListedSource) -> Block:
     extent = f" · {source.extent}" if source.extent else ""
-    description = f"{source.name}{source.location}{extent} · {source.quality} · {source.read} · "
+    description = f"{extent} · {source.quality} · {source.read} · "
     address = Run(source.link or source.address, link=source.link, code=source.link is None)
     label: list[Inline | str] = [] if source.mark is None or source.mark.link else [source.mark, " "]
-    return paragraph(*label, description, address)
+    location = [Run(part, code=is_code) for part, is_code in split_code(source.location)]
+    return paragraph(*label, source.name, *location, description, address)
 
 
 def _fact_item(fact: Fact) -> Blocks:

@@ -137,6 +137,19 @@ def test_a_source_is_listed_whatever_its_title_and_address(url: str, title: str,
     assert " · quality not assessed · " in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown
 
 
+def test_a_heading_is_listed_as_it_reads() -> None:
+    """It comes from a stored text, which is Markdown: its code is code, other signs are words."""
+    evidence, run = citing(
+        make_source("https://a.test/b", "A", VACUUM),
+        VACUUM,
+        "In short, catastrophic data loss.",
+        heading="8.4. `a*b` *c*",
+    )
+    shown = rendered(f"# T\n\nIt is [{evidence.id}].\n", **run)
+    assert "- [1] A § 8.4. `a*b` \\*c\\* · your documents" in shown.markdown
+    assert "§ 8.4. <code>a*b</code> *c*" in shown.html
+
+
 # --- method and limits -----------------------------------------------------------------------------------------------
 def test_what_was_not_searched_is_named() -> None:
     """Skipped files: their number and the first ten; providers that could not be reached, with the reason (S0-102)."""
