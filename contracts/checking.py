@@ -1,5 +1,6 @@
 """Checks and corrections of a draft's claims: notebook entries, and their figures for the workflow."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -152,6 +153,18 @@ class ClaimAnswer(CompactModel):
 
 AnswersEntry: TypeAlias = ListEntry[ClaimAnswer]
 """Answers of one checker call."""
+
+
+def is_judged(answer: ClaimAnswer | None) -> bool:
+    """Return whether an answer has a verdict."""
+    return answer is not None and answer.verdict is not Verdict.UNVERIFIED
+
+
+def best_answers(answers: Sequence[ClaimAnswer]) -> dict[str, ClaimAnswer]:
+    """Return the answer that counts for each claim: that of a second look, the first with a verdict, else the last."""
+    known = {answer.fingerprint: answer for answer in answers}
+    known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
+    return known | {answer.fingerprint: answer for answer in answers if answer.is_second}
 
 
 class ExtractedClaim(CompactModel):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from activities.reporting.claims import claim_id
 from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at
-from activities.verifying.material import SCORES, Answers, Claims, Material, is_judged
+from activities.verifying.material import SCORES, Answers, Claims, Material
 from activities.verifying.second_look import Stretch, second_fingerprint
 from contracts import checking
 from contracts.checking import CorrectionAction
@@ -59,7 +59,7 @@ def adopt_second(claims: Claims, answers: Answers, material: Material) -> Adopte
     for number, claim in enumerate(claims):
         answer = answers.get(second_fingerprint(claim.fingerprint))
         first = answers.get(claim.fingerprint)
-        if answer is None or not is_judged(answer):
+        if answer is None or not checking.is_judged(answer):
             continue
         before = first.verdict if first is not None else claim.ruled.verdict
         if SCORES[answer.verdict] < SCORES[before] and answer.verdict is not Verdict.CONTRADICTED:

@@ -36,7 +36,6 @@ from activities.verifying.material import (
     Material,
     conclude,
     extract_claims,
-    is_judged,
     show_passages,
     to_asked,
 )
@@ -629,13 +628,6 @@ def _in_style_of(runs: Sequence[Run], text: str) -> list[Inline]:
 def to_plain_draft(markdown: str) -> str:
     """Return the draft in the form that is checked: rewritten from its tree, without lists of sources."""
     return write(without_source_lists(parse_draft(markdown))).text
-
-
-def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
-    """Return the answer that counts for each claim: that of a second look, the first with a verdict, else the last."""
-    known = {answer.fingerprint: answer for answer in answers}
-    known |= {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
-    return known | {answer.fingerprint: answer for answer in answers if answer.is_second}
 
 
 def correct(

@@ -335,11 +335,6 @@ def _is_apart(key: str, claim: checking.ExtractedClaim, material: Material) -> b
     )
 
 
-def is_judged(answer: checking.ClaimAnswer | None) -> bool:
-    """Return whether an answer has a verdict."""
-    return answer is not None and answer.verdict is not Verdict.UNVERIFIED
-
-
 def to_asked(claim: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
     """Return a claim in the form shown to checkers and correctors."""
     return checking.AskedClaim(
@@ -381,12 +376,12 @@ def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
     verdicts = []
     for claim in claims:
         answer = answers.get(claim.fingerprint)
-        if not claim.asked or (not is_judged(answer) and claim.ruled.verdict in WRONG):
+        if not claim.asked or (not checking.is_judged(answer) and claim.ruled.verdict in WRONG):
             verdict = claim.ruled
         elif answer is None:
             verdict = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
         else:
-            method = CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE
+            method = CheckMethod.MODEL if checking.is_judged(answer) else CheckMethod.NONE
             quoted = QUOTE_BREAK.join(answer.quotes)
             reason = answer.reason or (Message("reason_passages_say", words=quoted) if quoted else "")
             verdict = ClaimVerdict(

@@ -21,7 +21,6 @@ from activities.roles.grounding import load_texts
 from activities.verifying.adoption import adopt_first, adopt_second
 from activities.verifying.corrections import (
     Chosen,
-    best_answers,
     can_be_mended,
     cite_further,
     correct,
@@ -37,7 +36,6 @@ from activities.verifying.material import (
     conclude,
     draw_controls,
     extract_claims,
-    is_judged,
     select_open,
 )
 from activities.verifying.second_look import ask_again
@@ -104,7 +102,9 @@ class VerifyingActivities:
                 ],
             )
             material = Material(entry, texts, state.work.resolved.engine is EngineKind.MODEL)
-            judged = {answer.fingerprint for answer in await self._load_answers(request.answers) if is_judged(answer)}
+            judged = {
+                answer.fingerprint for answer in await self._load_answers(request.answers) if checking.is_judged(answer)
+            }
             material = await asyncio.to_thread(_with_claims, draft, material)
             claims = material.entry.claims
             stored_entry = await self.notebooks.write(material.entry)
@@ -143,7 +143,7 @@ class VerifyingActivities:
     ) -> messages.FinalizedVerification:
         """Combine the verdicts, choose the corrections to accept, and name the doubtful claims."""
         async with attempt(RECORDS):
-            known = best_answers(await self._load_answers(request.answers))
+            known = checking.best_answers(await self._load_answers(request.answers))
             entry = request.corrections_entry
             corrections: list[checking.Correction] = []
             if entry:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from contracts import roles
 from contracts.addresses import canonical_url
-from contracts.checking import AnswersEntry, AskedClaim, AskedEntry, ClaimsEntry
+from contracts.checking import AnswersEntry, AskedClaim, AskedEntry, ClaimsEntry, best_answers, is_judged
 from contracts.checking_roles import CheckInput, ClaimBatchInput, ReviewedClaim, ReviewInput
 from contracts.evidence import (
     DocumentRef,
@@ -157,12 +157,12 @@ class Notebooks:
         """Return the claims of a draft that are judged so far."""
         entry = await self.read(request.claims_entry, ClaimsEntry)
         read = await self.read_all(request.answers, AnswersEntry)
-        answers = {answer.fingerprint: answer for one in read for answer in one.items}
+        answers = best_answers([answer for one in read for answer in one.items])
         claims = []
         for claim in entry.claims:
             answer = answers.get(claim.fingerprint)
-            if not claim.evidence_ids or (claim.asked and answer is None):
-                continue  # the check that runs beside the review has not come to it
+            if not claim.evidence_ids or (claim.asked and not is_judged(answer)):
+                continue  # the check that runs beside the review has not come to it, or could not tell
             verdict = answer.verdict if answer else claim.ruled.verdict
             reason = answer.reason if answer else "; ".join(claim.remarks)
             claims.append(

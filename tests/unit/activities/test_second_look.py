@@ -14,7 +14,7 @@ from activities.roles.grounding import evidence_at
 from activities.roles.prompt_rendering import render_role
 from activities.verifying import second_look
 from activities.verifying.adoption import adopt_second
-from activities.verifying.corrections import best_answers, can_be_mended, cite_further, find_doubtful
+from activities.verifying.corrections import can_be_mended, cite_further, find_doubtful
 from activities.verifying.further_passages import Unsupported, search_pages
 from activities.verifying.material import Answers, Material, conclude, show_passages
 from activities.verifying.second_look import (
@@ -37,6 +37,7 @@ from contracts.checking import (
     Fault,
     QuotePlace,
     ShownPassage,
+    best_answers,
 )
 from contracts.checking_roles import CORRECTOR, CorrectInput
 from contracts.evidence import DocumentRef, Evidence, Verdict

@@ -133,7 +133,7 @@ async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
 
 
 async def test_a_reviewer_sees_verdicts_of_judged_statements_alone(tmp_path: Path) -> None:
-    """A statement that waits for the checker shows no verdict, whatever rules found in its words."""
+    """A statement that waits for the checker shows no verdict, whatever rules found; of two the second look counts."""
     world = World(tmp_path)
     draft = await world.content.put_text("Draft.")
     ruled = ClaimVerdict(claim_id="", verdict=Verdict.UNSUPPORTED, method=CheckMethod.RULES)
@@ -145,14 +145,16 @@ async def test_a_reviewer_sees_verdicts_of_judged_statements_alone(tmp_path: Pat
 
     claims = [claim("waits", asked=True), claim("judged", asked=True), claim("rules", asked=False)]
     claims_entry = await world.notebooks.write(ClaimsEntry(draft=draft, claims=claims))
-    answer = ClaimAnswer(fingerprint="c-judged", verdict=Verdict.SUPPORTED)
-    answers_entry = await world.notebooks.write(AnswersEntry(items=[answer]))
+    first = ClaimAnswer(fingerprint="c-judged", verdict=Verdict.PARTIAL)
+    second = ClaimAnswer(fingerprint="c-judged", verdict=Verdict.SUPPORTED, is_second=True)
+    entries = [await world.notebooks.write(AnswersEntry(items=[answer])) for answer in (second, first)]
     request = ReviewInput(
-        research_id="r-1", query="q", date="2026-11-29", draft=draft, claims_entry=claims_entry, answers=[answers_entry]
+        research_id="r-1", query="q", date="2026-11-29", draft=draft, claims_entry=claims_entry, answers=entries
     )
-    completed = await world.notebooks.complete_input(request, REVIEWER)
-    shown = [(item.text, item.verdict) for item in completed.claims]
-    assert shown == [("judged", Verdict.SUPPORTED), ("rules", Verdict.UNSUPPORTED)]
+    for answers in (entries, entries[::-1]):
+        completed = await world.notebooks.complete_input(request.with_fields(answers=answers), REVIEWER)
+        shown = [(item.text, item.verdict) for item in completed.claims]
+        assert shown == [("judged", Verdict.SUPPORTED), ("rules", Verdict.UNSUPPORTED)]
 
 
 async def test_a_text_is_read_from_the_store_once_and_is_gone_when_deleted(tmp_path: Path) -> None:
