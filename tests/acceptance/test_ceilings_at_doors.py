@@ -148,7 +148,7 @@ async def try_page(serving: Doors) -> None:
     attempts = {"tenant": "lab", "limits": '{"max_cost_usd": 9}', "limits.max_cost_usd": "9", "x-user": "lab"}
     shown = await serving.preview(**attempts)
     assert "ceiling: tenant guest, 0.50 US dollars, depth medium" in shown
-    assert "Most it may cost</dt><dd>0.50 US dollars" in shown
+    assert "Limit of costs</dt><dd>0.50 US dollars" in shown
     address = serving.page.partition("?")[0].rstrip("/")
     forged = {"form_key": serving.form_key, "query": QUESTION, "corpus": "documents", "research_id": "guest-1"}
     started = await serving.http.post(f"{address}/start", data={**forged, **attempts}, headers=serving.headers)

@@ -71,7 +71,7 @@ async def ask(page: Page, question: str, *, approval: bool = False) -> None:
     if approval:
         await page.check("input[name=approve]")
     await page.click("form.ask button")
-    await expect(page.locator("dl.facts")).to_contain_text("Most it may cost")
+    await expect(page.locator("dl.facts")).to_contain_text("Limit of costs")
     await page.click("form[action='/start'] button")
 
 
