@@ -214,15 +214,21 @@ def _figures(answered: Sequence[Report], parts: Sequence[ThreadPart]) -> dict[st
         outcome = Outcome.PARTIAL
         completeness = Completeness.PARTIAL
     stops = [report.stop_reason for report in answered if report.outcome_before_check != Outcome.COMPLETED]
+    with_texts = list(map(with_messages, answered))
     engines: dict[str, str] = {}
-    for role, kind in ((role, kind) for report in answered for role, kind in report.engine_by_role.items()):
-        engines[role] = EngineKind.MODEL.value if EngineKind.MODEL.value in (kind, engines.get(role)) else kind
+    prompts: dict[str, str] = {}
+    for report in answered:
+        prompts |= report.prompt_versions
+        for role, kind in report.engine_by_role.items():
+            if engines.get(role) != EngineKind.MODEL.value:
+                engines[role] = kind
     open_gaps = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
+    gaps = [gap for report in with_texts for gap in report.gaps if gap.status in open_gaps]
     return {
         "product_version": latest.product_version,
         "engine_by_role": engines,
         "models": list(dict.fromkeys(name for report in answered for name in report.models)),
-        "prompt_versions": {key: value for report in answered for key, value in report.prompt_versions.items()},
+        "prompt_versions": prompts,
         "outcome": outcome.value,
         "outcome_before_check": outcome.value,
         "stop_reason": stops[0] if stops else latest.stop_reason,
@@ -230,21 +236,18 @@ def _figures(answered: Sequence[Report], parts: Sequence[ThreadPart]) -> dict[st
         "iterations": sum(report.iterations for report in answered),
         "started_at": parts[0].answer.started_at,
         "ended_at": max((part.answer.ended_at for part in parts), default=""),
-        "gaps": [
-            gap.with_fields(origin="analysis", resolved_by=[], unread=[])
-            for report in map(with_messages, answered)
-            for gap in report.gaps
-            if gap.status in open_gaps
-        ],
+        "gaps": [gap.with_fields(origin="analysis", resolved_by=[], unread=[]) for gap in gaps],
         "usage": _usage(answered),
         "verification": _verification(answered),
-        **{
-            name: list(
-                {str(text): text for report in map(with_messages, answered) for text in getattr(report, name)}.values()
-            )
-            for name in ("degraded", "failed_branches", "limitations")
-        },
+        "degraded": _each_once(report.degraded for report in with_texts),
+        "failed_branches": _each_once(report.failed_branches for report in with_texts),
+        "limitations": _each_once(report.limitations for report in with_texts),
     }
+
+
+def _each_once(lists: Iterable[Sequence[str]]) -> list[str]:
+    """Return the texts of all lists in order, without repetitions in the same words."""
+    return list({str(text): text for texts in lists for text in texts}.values())
 
 
 def _usage(answered: Sequence[Report]) -> dict[str, Any]:

@@ -98,43 +98,60 @@ def read_words(page: Any) -> PageWords:
         direction, turns = _direction(page, text, characters)
         found.is_turned = turns > 0
         shown = _Shown(page, turns)
-        places: dict[float, tuple[int, int]] = {}
-        for match in RUN.finditer(characters):
-            start, end = match.span()
-            box = shown.box(text, start, end)
-            if box is None:
-                continue
-            upright = abs(pdfium.FPDFText_GetCharAngle(text, start) - direction) < LEVEL
-            word = Word(match[0], box, len(places), upright)
-            places[word.order] = start, end
-            if upright and not direction and end - start > 1 and shown.is_uneven:
-                word.text = shown.with_raised(text, match[0], start)
-            if ACCENTED.search(match[0]):
-                word.text = shown.with_accents(text, match[0], start)
-            if not shown.contains(word):
-                found.outside.append(word)
-            elif _is_invisible(text, start):
-                found.hidden.append(word)
-            else:
-                found.shown.append(word)
-                if pdfium.FPDFText_HasUnicodeMapError(text, start) == 1:
-                    found.unnamed.append(word.text)
+        places = _sort_words(found, shown, text, characters, direction)
         if turns and _is_upwards(found.shown):
-            lines = geometric_lines(found.shown)
-            ordered = (word for line in lines for word in sorted(line, key=lambda each: each.box[0]))
-            for order, word in enumerate(ordered):
-                word.order = order
-            found.shown.sort(key=lambda each: each.order)
+            _order_by_lines(found.shown)
         elif RIGHT_TO_LEFT.search(characters) and len(found.unnamed) <= MAX_UNNAMED * len(found.shown):
             found.shown = list(_spoken(found.shown, places, characters, text, shown))
             found.unnamed += [word.text for word in found.shown if MIXED_SCRIPTS.search(word.text)]
     if found.hidden or not found.shown:
-        has_picture = any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3))
-        if found.hidden and has_picture:
-            found.shown = sorted(found.shown + found.hidden, key=lambda word: word.order)
-            found.hidden = []
-        found.is_picture = has_picture and not found.shown
+        _look_for_picture(page, found)
     return found
+
+
+def _sort_words(
+    found: PageWords, shown: "_Shown", text: Any, characters: str, direction: float
+) -> dict[float, tuple[int, int]]:
+    """Sort the words of a page by what people see of them; return the places of their characters by their order."""
+    places: dict[float, tuple[int, int]] = {}
+    for match in RUN.finditer(characters):
+        start, end = match.span()
+        box = shown.box(text, start, end)
+        if box is None:
+            continue
+        upright = abs(pdfium.FPDFText_GetCharAngle(text, start) - direction) < LEVEL
+        word = Word(match[0], box, len(places), upright)
+        places[word.order] = start, end
+        if upright and not direction and end - start > 1 and shown.is_uneven:
+            word.text = shown.with_raised(text, match[0], start)
+        if ACCENTED.search(match[0]):
+            word.text = shown.with_accents(text, match[0], start)
+        if not shown.contains(word):
+            found.outside.append(word)
+        elif _is_invisible(text, start):
+            found.hidden.append(word)
+        else:
+            found.shown.append(word)
+            if pdfium.FPDFText_HasUnicodeMapError(text, start) == 1:
+                found.unnamed.append(word.text)
+    return places
+
+
+def _order_by_lines(words: list[Word]) -> None:
+    """Put the words of a turned page into the order of its lines, each from the left."""
+    ordered = (word for line in geometric_lines(words) for word in sorted(line, key=lambda each: each.box[0]))
+    for order, word in enumerate(ordered):
+        word.order = order
+    words.sort(key=lambda each: each.order)
+
+
+def _look_for_picture(page: Any, found: PageWords) -> None:
+    """Show hidden words that stand over a picture, and note a page that is nothing but a picture."""
+    has_picture = any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+    if found.hidden and has_picture:
+        found.shown = sorted(found.shown + found.hidden, key=lambda word: word.order)
+        found.hidden = []
+    found.is_picture = has_picture and not found.shown
 
 
 def _characters(text: Any) -> str:
