@@ -720,3 +720,13 @@ def test_a_schema_has_no_titles_that_repeat_its_names() -> None:
     assert '"title"' not in text
     assert len(text) < 0.9 * len(json.dumps(roles.AnalyzerAnswer.model_json_schema()))
     assert list(json.loads(schema_text(Headed))["properties"]) == ["title"]
+
+
+def test_a_brief_with_steps_is_shown_to_its_last_step() -> None:
+    """A long plan is not cut within a step: the writer learns of the last one, too."""
+    steps = [f"{number}. Find out " + f"what part {number} does and how it is set up, " * 8 for number in range(1, 10)]
+    prompt = prompt_for(
+        roles.SYNTHESIZER, WRITING, brief="\n".join(["How it works.", *steps, "10. Find out what it costs"])
+    )
+    assert "10. Find out what it costs\n" in prompt
+    assert prompt.count("Find out what") == 10
