@@ -172,10 +172,11 @@ def _share_of_text(resolved: ResolvedResearch) -> float:
 
 
 def _likely_pages(resolved: ResolvedResearch) -> int:
+    """Return the pages of the likely run: a run scaled from another depth reads no more than its own depth allows."""
     measured = _measured(resolved)
     if measured is None:
         return 0
-    return int(measured["likely"]["pages"])
+    return min(int(measured["likely"]["pages"]), preset(resolved.strategy, resolved.depth).max_sources)
 
 
 def _share_of_iterations(resolved: ResolvedResearch) -> float:

@@ -8,7 +8,7 @@ answers of the role had in real runs, a third of it over short pages.
 
 `--write` stores the table from which estimates are made; `--again` only brings real runs into the one that is stored.
 At its end stands how far the estimate is from each real run: one that is made without that run, where there are others
-of its strategy and depth.
+of its strategy and depth. Runs that read excerpts are of an earlier version and judge no estimate.
 """
 
 import argparse
@@ -45,8 +45,9 @@ PAGES, PARAGRAPHS = 60, 24
 FEW_PAGES, FEW_PARAGRAPHS = 4, 1
 BRIEFER: Final = 0.35
 """Length of answers over short pages, by those over long ones; no real run has shown it."""
-LARGEST_ERROR: Final = 2.0
-"""Factor by which an estimate may be wrong."""
+LARGEST_ERROR: Final = 2.5
+"""Factor by which an estimate may be wrong: whether a question takes one iteration or three is not known before, and
+five runs of one strategy and depth used 0.5 to 1.7 times their mean."""
 WINDOW: Final = 200_000
 DEPTHS: Final = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
 NEW_GAPS: Final = 3
@@ -240,8 +241,10 @@ def print_comparison(compared: Sequence[Compared]) -> None:
         wrong = ", ".join(f"{factor:.2f}" for factor in one.error_factors())
         alone = "yes" if one.alone else "no"
         print(f"| {one.run.strategy}, {one.run.depth} | {one.run.reads} | {alone} | {' | '.join(pairs)} | {wrong} |")
-    right = sum(one.is_right for one in compared)
-    print(f"\nwithin a factor of {LARGEST_ERROR:g} in every figure: {right} of {len(compared)} real runs")
+    judged = [one for one in compared if one.run.reads_pages]
+    for factor in (2.0, LARGEST_ERROR):
+        right = sum(max(one.error_factors()) <= factor for one in judged)
+        print(f"\nwithin a factor of {factor:g} in every figure: {right} of {len(judged)} real runs that read pages")
 
 
 async def main() -> None:

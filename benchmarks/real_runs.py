@@ -115,12 +115,12 @@ def likely_figures(table: Table, runs: Sequence[RealRun]) -> dict[str, dict[str,
         here = [run for run in own if run.depth == depth]
         if here:
             figures = _mean_run(here, fake)
-            source = f"from {plural(len(here), 'run')} with a real model at this depth"
+            source = f"from {plural(len(here), 'run')} with a real model at this depth{_spread(here)}"
         elif own:
             base = own[0].depth
             same = [run for run in own if run.depth == base]
             figures = _scaled_run(_mean_run(same, made[strategy, base]), made[strategy, base], fake)
-            source = f"scaled from {plural(len(same), 'run')} with a real model at {base} depth"
+            source = f"scaled from {plural(len(same), 'run')} with a real model at {base} depth{_spread(same)}"
         else:
             base = calls_only[0].depth if calls_only else depth
             same = [run for run in calls_only if run.depth == base]
@@ -135,6 +135,15 @@ def likely_figures(table: Table, runs: Sequence[RealRun]) -> dict[str, dict[str,
                 source = f"{calls}, sizes from other strategies"
         likely.setdefault(strategy, {})[depth] = _rounded(figures) | {"source": source}
     return likely
+
+
+def _spread(runs: Sequence[RealRun]) -> str:
+    """Return a clause on how far runs are from their mean, by their tokens; empty for one run."""
+    tokens = [run.tokens for run in runs if run.tokens]
+    if len(tokens) < 2:
+        return ""
+    mean = statistics.mean(tokens)
+    return f" (each {min(tokens) / mean:.1f} to {max(tokens) / mean:.1f} times that)"
 
 
 def middle_run(both: Mapping[str, Any]) -> dict[str, Any]:
