@@ -81,6 +81,7 @@ class ReportDraft(Contract):
     foreign_urls: list[str] = []
     """URLs outside the source registry; removed from the draft and reported."""
     iteration: int = 1
+    """0 for a draft that a resumed run is to replace."""
     kind: ReportKind = ReportKind.REPORT
     direct: bool = False
     """True for an answer without research or citations."""

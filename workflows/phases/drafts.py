@@ -84,7 +84,20 @@ def words_of_model(state: ResearchState) -> int:
     """Return the words of a draft that a model wrote from findings; 0 without one."""
     draft = state.evidence.draft
     by_model = writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL
-    return draft.word_count if draft is not None and by_model and not draft.empty else 0
+    is_written = draft is not None and by_model and not (draft.empty or draft.direct)
+    return draft.word_count if draft is not None and is_written else 0
+
+
+def supersede_draft(run: ResearchRun) -> None:
+    """Let a draft be older than all findings, as more are to come; one that no model wrote is dropped.
+
+    It stays where none can be written after them.
+    """
+    evidence = run.state.evidence
+    if evidence.draft is not None and words_of_model(run.state):
+        evidence.draft = evidence.draft.with_fields(iteration=0)
+    else:
+        evidence.draft = None
 
 
 async def take_written(run: ResearchRun, draft: ReportDraft, words_before: int) -> bool:
@@ -109,8 +122,10 @@ def keep_draft(run: ResearchRun, why: str) -> None:
         return
     findings = findings_to_report(evidence.findings)
     cited = set(draft.evidence_ids)
-    lacking = [finding for finding in findings if finding.iteration > draft.iteration]
+    lacking = [finding for finding in findings if 0 < draft.iteration < finding.iteration]
     lacking = lacking or [finding for finding in findings if cited.isdisjoint(finding.evidence_ids)]
+    if not lacking:
+        return
     owners = {finding.sub_query_id for finding in lacking}
     subjects = [shorten(node.text, SUBJECT_CHARACTERS) for node in run.state.work.plan.nodes if node.id in owners]
     findings_found = counted("finding", len(lacking))

@@ -309,8 +309,9 @@ class RunBudget:
         limit = resolved.limits.max_tokens
         if limit is None or not resolved.tokens.token_management_enabled or state.work.task is not None:
             return None
+        is_written = state.evidence.draft is not None and state.evidence.draft.iteration > 0
         taken = Counter(usage_by_share(state.accounts.usage_by_role)) + Counter(reserved)
-        return tokens_left(share, limit, taken, written=state.evidence.draft is not None)
+        return tokens_left(share, limit, taken, written=is_written)
 
     def reserved_for_report(self, expected: int = 0) -> Reservation:
         """Return the reservation that only the report and its checks may use; none for an agent that writes none.

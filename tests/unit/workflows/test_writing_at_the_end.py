@@ -11,6 +11,7 @@ from contracts.vocabulary import EngineKind, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.phases.closing import write_early
+from workflows.phases.drafts import supersede_draft
 from workflows.phases.writing import write_draft
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
@@ -116,6 +117,21 @@ async def test_an_answer_of_rules_between_two_iterations_replaces_no_draft_eithe
     await write_draft(run)
     assert run.state.evidence.draft == before
     assert list(map(str, run.state.work.degraded)) == [KEPT + "the model gave no usable text"]
+
+
+async def test_a_resumed_run_keeps_its_draft_until_there_is_another() -> None:
+    """One of a model is older than all findings then; one of rules is dropped, as they write it again at once."""
+    old = NEWER.with_fields(id="f-old", iteration=1, evidence_ids=states.draft().evidence_ids)
+    run = writing(findings=[old, NEWER.with_fields(iteration=1)])
+    supersede_draft(run)
+    await write(run, StopReason.PROVIDER_OUTAGE, EngineKind.EXTRACTIVE)
+    draft = run.state.evidence.draft
+    assert draft is not None
+    assert draft.document == states.draft().document
+    assert list(map(str, run.state.work.degraded)) == [KEPT + StopReason.PROVIDER_OUTAGE.text]
+    rules = writing(engine=EngineKind.EXTRACTIVE)
+    supersede_draft(rules)
+    assert rules.state.evidence.draft is None
 
 
 async def test_a_draft_without_its_findings_is_written_again() -> None:

@@ -26,7 +26,7 @@ from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import Action, AgentRole, AgentStatus, EngineKind, GapStatus, NodeKind, NodeStatus, StopReason
-from workflows.phases.drafts import take_draft
+from workflows.phases.drafts import supersede_draft
 from workflows.phases.last_look import write_last_draft
 from workflows.phases.role_inputs import findings_to_report
 from workflows.rules.duplicates import hits_to_protect
@@ -326,7 +326,7 @@ async def _plan(run: ResearchRun) -> None:
 
 async def _cycle(run: ResearchRun) -> None:
     """Do one cycle: decide and execute, or finish an interrupted cycle. Raises `Interrupted`."""
-    await take_draft(run, None)  # a draft would lack the findings of these agents
+    supersede_draft(run)  # it lacks the findings of these agents
     position = OrchestratorPosition.of(run.state)
     if position.unfinished:
         tasks = [record.task for record in run.state.work.agents if record.task.id in position.unfinished]

@@ -21,7 +21,7 @@ from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze
-from workflows.phases.drafts import take_draft
+from workflows.phases.drafts import supersede_draft, take_draft
 from workflows.phases.last_look import look_at_gaps
 from workflows.phases.role_inputs import limit_sources
 from workflows.phases.writing import write_draft
@@ -287,7 +287,7 @@ async def _research(run: ResearchRun) -> None:
     """
     state = run.state
     position = ReflectivePosition.of(state)
-    await take_draft(run, None)  # a draft would lack the findings of this step
+    supersede_draft(run)  # it lacks the findings of this step
     pending = pending_steps(state.work.plan)
     if not pending:
         await analyze(run)  # repeat what the end of an earlier run had analyzed without a model
