@@ -6,7 +6,6 @@ of the configuration folder > defaults. A `research.toml` in the working directo
 must be a decision.
 """
 
-import binascii
 import hashlib
 import json
 import os
@@ -14,12 +13,10 @@ import re
 import stat
 import sys
 import tomllib
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -34,7 +31,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.tenants import ANY_TENANT, TenantRules
 from contracts.texts import NAME, problem_message, visible
-from providers.encryption import KEY_BYTES, Keyring
+from providers.encryption import Keyring
 from providers.errors import NotConfigured
 from providers.extractive.semantic import is_installed
 from providers.models.chat import ChatApi
@@ -43,19 +40,16 @@ from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.search.declarations import FieldNames, ServerDefinition
 from providers.service_calls import in_clear, is_confidential
+from workers.encryption import ENCRYPTION_KEYS, make_keyring, read_key_texts
 from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
 from workers.settings.places import APPLICATION, CONFIG_VARIABLE, FILE_NAME, VARIABLES_FILE, read_variables
-from workers.settings.sections import EncryptionSettings, FileSettings
+from workers.settings.sections import FileSettings
 
 TENANT_KEYS = "RESEARCH_TENANT_KEYS"
 TRACING_HEADER = "RESEARCH_TRACING_HEADER"
 HEADER = re.compile(r"([A-Za-z0-9-]{1,100}):[ \t]*([!-~](?:[ -~]*[!-~])?)")
 """`Name: value`, in printable characters."""
 MIN_KEY_CHARACTERS = 16
-ENCRYPTION_KEYS = "RESEARCH_ENCRYPTION_KEYS"
-KEY_ENTRY_POINTS = "durable_research.encryption_keys"
-MAX_KEY_BYTES = 1_000  # of a file
-MAKE_ONE = "32 bytes in base64, as `openssl rand -base64 32` makes them"
 if TYPE_CHECKING:
     from providers.models.servers import ModelServer
 
@@ -164,7 +158,7 @@ class Settings(FileSettings):
 
     def encryption_texts(self) -> dict[str, SecretStr]:
         """Return the keys of the files and the environment by id, in base64. Raises `NotConfigured`."""
-        return _read_key_texts(self.encryption.keys, self.encryption_keys)
+        return read_key_texts(self.encryption.keys, self.encryption_keys)
 
     @property
     def uses_cluster(self) -> bool:
@@ -446,63 +440,6 @@ def _check_secrets(settings: Settings, raw: RawSettings) -> None:
             _problem_line(raw, models.address_path(name), in_clear(settings.key_variable(name))) for name in unencrypted
         )
         raise SettingsError("\n".join(lines))
-
-
-def _read_key_texts(files: Mapping[str, Path], variable: SecretStr | None) -> dict[str, SecretStr]:
-    """Return the keys of files and of the variable by id, in base64. Raises `NotConfigured`, which shows no key."""
-    texts = {}
-    for key_id, path in files.items():
-        try:
-            with path.open("rb") as file:
-                texts[key_id] = SecretStr(file.read(MAX_KEY_BYTES).decode("ascii", "replace").strip())
-        except OSError as error:
-            raise NotConfigured(f"encryption.keys.{key_id}: {path} cannot be read: {error.strerror}") from None
-    pairs = variable.get_secret_value().replace(",", " ").split() if variable else []
-    for key_id, equals, text in (pair.partition("=") for pair in pairs):
-        if not equals:
-            raise NotConfigured(f"{ENCRYPTION_KEYS}: write it as ID=KEY, with commas between keys")
-        texts[key_id] = SecretStr(text)
-    return texts
-
-
-def make_keyring(settings: EncryptionSettings, texts: Mapping[str, SecretStr]) -> Keyring:
-    """Make the keyring of a configuration. Raises `NotConfigured`, which names the id and shows no key."""
-    keys = {}
-    for key_id, text in texts.items():
-        try:
-            keys[key_id] = b64decode(text.get_secret_value(), validate=True)
-        except (binascii.Error, ValueError):
-            raise NotConfigured(f"the encryption key {key_id} is no key: write {MAKE_ONE}") from None
-        if len(keys[key_id]) != KEY_BYTES:
-            raise NotConfigured(f"the encryption key {key_id} has {len(keys[key_id])} bytes: write {MAKE_ONE}")
-    if settings.source is not None:
-        keys |= _keys_of_package(settings.source)
-    if settings.current is not None and settings.current not in keys:
-        raise NotConfigured(
-            f"encryption.current: there is no key {settings.current}: name its file in [encryption.keys], or add it to "
-            f"{ENCRYPTION_KEYS}"
-        )
-    if settings.required and settings.current is None:
-        raise NotConfigured("encryption.required: there is no current key: set encryption.current, too")
-    try:
-        return Keyring(keys, settings.current or "", required=settings.required)
-    except ValueError as error:
-        raise NotConfigured(f"encryption.keys: {error}") from None
-
-
-def _keys_of_package(name: str) -> dict[str, bytes]:
-    """Return the keys of an installed package by id. Raises `NotConfigured`."""
-    problem = f"encryption.source: the keys of {name}"
-    entry = next(iter(entry_points(group=KEY_ENTRY_POINTS, name=name)), None)
-    if entry is None:
-        raise NotConfigured(f"{problem}: no installed package has this entry point of {KEY_ENTRY_POINTS}")
-    try:
-        keys = dict(entry.load()())
-    except Exception as error:  # noqa: BLE001  the code of another package; its message may hold a secret
-        raise NotConfigured(f"{problem} cannot be read: {type(error).__name__}") from None
-    if not all(isinstance(key_id, str) and isinstance(key, bytes) for key_id, key in keys.items()):
-        raise NotConfigured(f"{problem} are no bytes by id")
-    return keys
 
 
 def child_environment() -> dict[str, str]:

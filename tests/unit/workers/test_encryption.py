@@ -16,7 +16,7 @@ from temporalio.exceptions import ApplicationError
 from client.handle import ResearchClient
 from providers.encryption import Keyring
 from providers.errors import ContentCorrupt, KeyMissing, NotConfigured
-from workers.settings import loading
+from workers import encryption
 from workers.settings.loading import Settings, SettingsError, load_settings
 from workers.settings.sections import EncryptionSettings
 from workers.temporal import data_converter
@@ -123,8 +123,8 @@ async def test_a_refused_query_is_readable(tmp_path: Path) -> None:
 def test_keys_come_from_files_the_environment_and_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file is named relative to the configuration; all sources add up, and none of it is shown."""
     (tmp_path / "first.key").write_text(OLD + "\n", encoding="utf-8")
-    entry = EntryPoint("service", f"{__name__}:keys_of_a_service", loading.KEY_ENTRY_POINTS)
-    monkeypatch.setattr(loading, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
+    entry = EntryPoint("service", f"{__name__}:keys_of_a_service", encryption.KEY_ENTRY_POINTS)
+    monkeypatch.setattr(encryption, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
     sys.modules.setdefault(__name__, sys.modules[keys_of_a_service.__module__])
     text = '[encryption]\ncurrent = "k3"\nsource = "service"\nkeys = { k1 = "first.key" }\n'
     settings = settings_of(tmp_path, text, RESEARCH_ENCRYPTION_KEYS=f"k2={NEW}")
@@ -162,11 +162,11 @@ def test_a_bad_key_is_named_and_not_shown(tmp_path: Path, text: str, variable: s
 
 def test_a_failing_source_shows_nothing_of_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message of a key service may hold a secret: its kind is shown alone."""
-    entry = EntryPoint("service", f"{__name__}:failing_service", loading.KEY_ENTRY_POINTS)
-    monkeypatch.setattr(loading, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
+    entry = EntryPoint("service", f"{__name__}:failing_service", encryption.KEY_ENTRY_POINTS)
+    monkeypatch.setattr(encryption, "entry_points", lambda **chosen: EntryPoints([entry]).select(**chosen))
     sys.modules.setdefault(__name__, sys.modules[failing_service.__module__])
     with pytest.raises(NotConfigured, match="the keys of service cannot be read: PermissionError") as caught:
-        loading.make_keyring(EncryptionSettings(source="service"), {})
+        encryption.make_keyring(EncryptionSettings(source="service"), {})
     assert WORD not in str(caught.value)
 
 
