@@ -3,9 +3,10 @@
 A claim is a sentence, a cell of a table, or a piece of a block quote up to its citations. Text with a citation is a
 claim in any form; text without one is a claim if it asserts something. The citation at the end of a paragraph or a list
 item counts for its sentences back to the citation before, one in a paragraph of its own for the paragraph, quotation or
-listing above it, one in a cell of its own, or in the first cell, for its whole row, and one in the head of a column for
-its cells. The first cell of a row names what the row is about: without a citation it is no claim. Bold lead words, and
-uncited sentences about the research itself under a heading such as *Gaps and limitations*, are no claims either.
+listing above it, one in a cell of its own for its whole row, one in the first cell for the others up to the next cited
+one, and one in the head of a column for its cells. The first cell of a row names what the row is about: without a
+citation it is no claim. Bold lead words, and uncited sentences about the research itself under a heading such as *Gaps
+and limitations*, are no claims either.
 """
 
 import re
@@ -278,19 +279,20 @@ class _ClaimFinder:
         """Yield the cells of a row that state something, each with the citations that count for it.
 
         A citation in a cell of its own belongs to the cell before. For cells without any count that in the head of
-        their column; else one in a cell of its own or in the first cell, which names what the row is about, and, in a
+        their column; else one in a cell of its own, or in the first cell, which names what the row is about, and, in a
         table whose rows have theirs `at_end`, that of the last cell; else that in the first head. Other writers cite
-        cell by cell: beside a cited cell, "no finding" is a word about the research. A row without citations and a row
+        cell by cell: beside a cited cell, "no finding" is a word about the research, and behind one the citation of the
+        first cell counts no more. A row without citations and a row
         whose first cell alone has words are one claim each, if any; a header is none.
         """
         if not heads:
             return
         cells = _group_cells(row)
         first = cells[0] if cells and cells[0][0] == 0 else None
-        of_row = dict.fromkeys([*(first[1] if first else ()), *(cell for cell in row if not cell.words)])
+        alone = [cell for cell in row if not cell.words]
         at_last = cells[-1][1] if at_end and cells else ()
-        named = (of_row, at_last, heads[:1])
-        shared = next(filter(None, (tuple(mark for part in parts for mark in part.marks) for parts in named)), ())
+        behind_cited = _first_marks(alone, at_last, heads[:1])
+        shared = _first_marks(dict.fromkeys([*(first[1] if first else ()), *alone]), at_last, heads[:1])
         of_column = {column: tuple(cell.marks) for column, cell in enumerate(heads) if column}
         head = first if first and not any(part.marks for part in first[1]) else None
         stating = [cell for cell in cells if cell is not head]
@@ -311,6 +313,8 @@ class _ClaimFinder:
                 row_head=row[0].words if column else "",
                 place=self._here(row=others, column=names[column]),
             )
+            if column and any(part.words and part.marks for part in parts):
+                shared = behind_cited
 
     def _quote(self, block: Block, below: tuple[Sentence, ...]) -> Iterator[Claim]:
         pieces: list[list[Sentence]] = [[]]
@@ -364,6 +368,11 @@ class _ClaimFinder:
                 place=place or self._here(),
                 shared=shared,
             )
+
+
+def _first_marks(*places: Iterable[Sentence]) -> tuple[CitationMark, ...]:
+    """Return the citations of the first of some places that has any."""
+    return next(filter(None, (tuple(mark for part in parts for mark in part.marks) for parts in places)), ())
 
 
 def _cites_at_ends(rows: Sequence[tuple[Sentence, ...]]) -> bool:

@@ -9,6 +9,7 @@ in the run, none goes.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final
 
 from activities.reporting.claims import claim_id
@@ -184,7 +185,7 @@ def try_proposals(
     draft: str, proposals: Sequence[checking.Proposal], material: Material
 ) -> list[checking.TriedProposal]:
     """Return the first proposal for each claim with the claims of its sentences."""
-    text = DraftText(draft)
+    text = DraftText(draft, material)
     tried: dict[int, checking.TriedProposal] = {}
     for proposal in proposals:
         key = proposal.number
@@ -412,9 +413,10 @@ def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
 
 
 class DraftText:
-    """The sentences of a draft, by the claims that they make."""
+    """The sentences of a draft, by the claims that they make; the material has the passages that they cite."""
 
-    def __init__(self, draft: str) -> None:
+    def __init__(self, draft: str, material: Material) -> None:
+        self._material = material
         self.blocks = parse_draft(draft)
         self._spans = write(self.blocks).spans
 
@@ -434,7 +436,7 @@ class DraftText:
         text, rest = (registry.strip(parse_plain_text(part)) for part in (proposal.text, proposal.rest))
         evidence_ids = tuple(proposal.evidence_ids)
         if proposal.action is CorrectionAction.CITE:
-            return _cite_more(old, evidence_ids), ()
+            return _cite_more(old, evidence_ids, self._material), ()
         if proposal.action is CorrectionAction.REMOVE or not text:
             return (), ()
         if not rest:
@@ -591,18 +593,50 @@ def _cite(runs: Sequence[Inline], evidence_ids: tuple[str, ...]) -> tuple[Inline
     return (*first, last.with_text(stem.rstrip()), Run(" "), CitationMark(evidence_ids), *final)
 
 
-def _cite_more(inlines: tuple[Inline, ...], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:
-    """Return a sentence that cites these passages, too: by its last citation, or by a new one behind further words."""
-    marks = [inline for inline in inlines if isinstance(inline, CitationMark)]
-    if not marks:
-        return _cite(inlines, evidence_ids)
-    known = {key for mark in marks for key in mark.evidence_ids}
-    more = tuple(key for key in evidence_ids if key not in known)
-    place = max(index for index, inline in enumerate(inlines) if isinstance(inline, CitationMark))
-    if WORD.search("".join(inline.text for inline in inlines[place + 1 :] if isinstance(inline, Run))):
-        return _cite(inlines, more)
-    extended = replace(marks[-1], evidence_ids=(*marks[-1].evidence_ids, *more))
-    return (*inlines[:place], extended, *inlines[place + 1 :])
+def _cite_more(inlines: tuple[Inline, ...], evidence_ids: tuple[str, ...], material: Material) -> tuple[Inline, ...]:
+    """Return a sentence that cites these passages, too: each with the words of which it has most that have no passage.
+
+    That is by the citation behind these words, or by a new one behind the last words; in doubt by the last.
+    """
+    places = [index for index, inline in enumerate(inlines) if isinstance(inline, CitationMark)]
+    known = {key for index in places for key in _cited_by(inlines[index])}
+    more = [key for key in evidence_ids if key not in known]
+    parts = [
+        (end, "".join(inline.text for inline in inlines[start:end] if isinstance(inline, Run)))
+        for start, end in pairwise([0, *places, len(inlines)])
+    ]
+    if len(parts) > 1 and not WORD.search(parts[-1][1]):
+        parts.pop()
+    missing = {
+        end: material.words_of(text).difference(
+            *(_words_of_passage(key, material) for key in (_cited_by(inlines[end]) if end < len(inlines) else ()))
+        )
+        for end, text in parts
+    }
+    chosen: dict[int, list[str]] = {}
+    for key in more:
+        words = _words_of_passage(key, material)
+        best = max(missing, key=lambda end: (len(missing[end] & words), end))
+        chosen.setdefault(best, []).append(key)
+    changed = [
+        replace(inline, evidence_ids=(*inline.evidence_ids, *chosen.get(index, ())))
+        if isinstance(inline, CitationMark)
+        else inline
+        for index, inline in enumerate(inlines)
+    ]
+    return _cite(changed, tuple(chosen.get(len(inlines), ())))
+
+
+def _cited_by(inline: Inline) -> Sequence[str]:
+    return inline.evidence_ids if isinstance(inline, CitationMark) else ()
+
+
+def _words_of_passage(key: str, material: Material) -> frozenset[str]:
+    """Return the words of a passage; none of one that is not known."""
+    if key not in material.passages:
+        return frozenset()
+    item, _, text = material.passages[key]
+    return material.words_of(text[item.start : item.end])
 
 
 def _in_style_of(runs: Sequence[Run], text: str) -> list[Inline]:
@@ -654,7 +688,8 @@ def cite_further(draft: str, material: Material, adopted: Adopted) -> tuple[Chos
 def _applied(draft: str, material: Material, chosen: Chosen) -> tuple[Material, ReportDraft, str]:
     """Return the material with the claims of a corrected draft, and that draft with its text."""
     claims = material.entry.claims
-    changed = DraftText(draft).apply(claims, chosen.proposals, material.registry)
+    sentences = DraftText(draft, material.with_found(chosen.evidence))
+    changed = sentences.apply(claims, chosen.proposals, material.registry)
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))

@@ -140,6 +140,22 @@ def answered(claims: list[ExtractedClaim], verdict: Verdict, *evidence_ids: str)
     return answers | {first: ClaimAnswer(fingerprint=first, verdict=verdict, evidence_ids=list(evidence_ids))}
 
 
+@pytest.mark.parametrize(
+    ("summary", "cited"),
+    [
+        ("The basin has 12 metres and a lamp [ev-1]; bicycles need a place [ev-3].", "[ev-1][ev-2]; bicycles"),
+        ("A lamp burns all night [ev-1], and bicycles need a place [ev-3].", "need a place [ev-3][ev-2]."),
+    ],
+    ids=["a middle clause", "in doubt the last"],
+)
+def test_a_further_citation_stands_with_the_words_that_lack_it(summary: str, cited: str) -> None:
+    """A sentence that cites clause by clause gets it where the passage has most of what no other one says."""
+    draft, claims, material = drafted(f"# Island\n\n## Summary\n\n{summary}\n\n{SECTIONS}")
+    known = answered(claims, Verdict.SUPPORTED, "ev-1", "ev-2", "ev-3")
+    _, _, _, text = cite_further(draft, material, adopt_first(claims, known, material))
+    assert cited in text
+
+
 @pytest.mark.parametrize("verdict", [Verdict.SUPPORTED, Verdict.PARTIAL])
 def test_what_is_quoted_of_it_becomes_a_citation(verdict: Verdict) -> None:
     """No word changes, the verdict stays, and a statement that still lacks something is looked at again."""

@@ -670,6 +670,6 @@ def test_the_action_of_a_proposal_decides() -> None:
     removal = Proposal(number=1, action=CorrectionAction.REMOVE, text=OTHER, evidence_ids=["ev-2"])
     claims, material = material_with(DRAFT)
     assert try_proposals(DRAFT, [removal], material) == []
-    text = write(DraftText(DRAFT).apply(claims, [removal], MATERIAL.registry)).text
+    text = write(DraftText(DRAFT, MATERIAL).apply(claims, [removal], MATERIAL.registry)).text
     assert "512 MB" not in text
     assert OTHER not in text

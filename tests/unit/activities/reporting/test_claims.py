@@ -155,6 +155,15 @@ def test_a_citation_of_the_first_cell_counts_for_its_row() -> None:
     assert (locks.text, locks.evidence_ids) == ("None at all", [B])
 
 
+def test_behind_a_cited_cell_that_of_the_first_one_counts_no_more() -> None:
+    """A cell that says what an entry does not have is not judged by the passage of the entry's date."""
+    table = f"| Release | Fault | Action |\n|---|---|---|\n| 15.19 [{A}] | Rows were missed [{B}] | None there |\n"
+    assert [(claim.text, claim.evidence_ids) for claim in find_claims(parse_draft(table))] == [
+        ("15.19", [A]),
+        ("Rows were missed", [B]),
+    ]
+
+
 def test_a_citation_in_the_head_of_a_column_counts_for_its_cells() -> None:
     """One in the first head counts for all rows, one of a cell for that cell alone, and a dash states nothing."""
     table = f"| Mode [{C}] | Conflicts [{A}] | Taken by |\n|---|---|---|\n| share | update | delete [{B}] |\n| key | all | – |\n"
