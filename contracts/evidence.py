@@ -226,7 +226,7 @@ VerdictsEntry: TypeAlias = ListEntry[ClaimVerdict]
 """The verdicts of one draft."""
 
 
-MIN_VOICES = 2
+MIN_VOICES = 2  # independent sources from which a finding is surer than by one
 
 
 def source_voice(url: str, publisher: str | None) -> str:

@@ -30,12 +30,12 @@ SIGNATURE: Final = "manifest.sig"
 """Ed25519 signature of the manifest, 64 bytes; `openssl pkeyutl -verify -rawin` can check it, too."""
 MEMBER: Final = re.compile(r"manifest\.json|manifest\.sig|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
 """Every file name allowed in a bundle: no other folders, and no links."""
-FILE_LIMIT: Final = 20_000
+FILE_LIMIT: Final = 20_000  # files of a bundle: twenty times those of a large report
 BYTE_LIMIT: Final = 200_000_000
 """Limit of all files together, unpacked: twice the size of a report with a thousand sources."""
 DIRECTORY_LIMIT: Final = FILE_LIMIT * 150
 """Bytes of a ZIP file's directory, which is parsed before its entries are counted: one of a bundle takes 120."""
-MANIFEST_LIMIT: Final = 4_000_000
+MANIFEST_LIMIT: Final = 4_000_000  # bytes: 200 for each file
 FIXED_TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every file, so that equal reports give equal bundles."""
 

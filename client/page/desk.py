@@ -30,7 +30,7 @@ WEB: Final = "the web"
 FIELDS: Final = ("query", "corpus", "strategy", "depth")
 """Fields of the form that are fields of the request."""
 ENDED: Final = frozenset(outcome.value for outcome in Outcome)
-RESOLVING_CHECKS: Final = 20
+RESOLVING_CHECKS: Final = 20  # for the tenant of a run that has just been started
 RESOLVING_PAUSE_SECONDS: Final = 0.25
 MAX_LISTED: Final = 2_000
 REMEMBERED: Final = 4_096

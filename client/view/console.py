@@ -51,9 +51,9 @@ ENDINGS: Final = {
 }
 MAX_WAIT_LINES: Final = 5
 FIRST_WAIT_SECONDS: Final = 15.0
-"""After which a call that fails again and again has a line in a log, and after"""
+"""After which a call that fails again and again has a line in a log."""
 WAIT_SECONDS: Final = 60.0
-"""more seconds another one."""
+"""After which such a call has another line."""
 STATIC_ROWS: Final = ("searching", "started", "decided")
 """Labels of the rows for which the live view has no room."""
 

@@ -14,11 +14,11 @@ from client.handle import ResearchHandle
 from client.run_calls import Call
 from client.view.words import duration, printable
 
-WIDTH: Final = 960
-LEFT: Final = 96
-ROW: Final = 12
-GAP: Final = 16
-MIN_BAR: Final = 2.0
+WIDTH: Final = 960  # of the picture, in its units, as are the next four
+LEFT: Final = 96  # where time begins, behind the names of pools
+ROW: Final = 12  # height of a lane
+GAP: Final = 16  # between two pools
+MIN_BAR: Final = 2.0  # width of a short call, so that it can be seen
 MAX_LANES: Final = 40
 """Lanes of a pool that are drawn; calls beyond them share the last one."""
 TICKS: Final = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400)

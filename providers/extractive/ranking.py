@@ -40,8 +40,8 @@ CHARACTER_COST: Final = 0.00006
 NEIGHBOUR_CHARACTERS: Final = 300  # of a line with its neighbours, in which lines answer or explain each other
 FULL_STOPS: Final = ".!。！"
 LINES_BEFORE: Final = 1  # of a long paragraph, or around a line of its own
-LINES_AFTER: Final = 2
-MAX_SENTENCES: Final = 4
+LINES_AFTER: Final = 2  # the same, after it
+MAX_SENTENCES: Final = 4  # of a passage that is cut from a longer paragraph
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 MAX_ANNOUNCED_LENGTH: Final = 900
 """Up to this length, a listing, a list or a table is quoted with the sentence that announces it."""

@@ -74,7 +74,7 @@ OTHER_SETS: Final = {
     "cp1257": ("iso8859_13", "cp775", "iso8859_4"),
 }
 """Sets of the standard, of DOS and of others by that of Windows for the same letters."""
-SYSTEMS: Final = 4
+SYSTEMS: Final = 4  # a set of Windows and its three others
 CURRENCY_SIGN: Final = "¤"  # nobody writes it; ISO 8859-15 has the sign of the euro in its place
 CAPITAL_WITHIN: Final = re.compile(r"(?<=[a-zß-ÿ])(?![A-Z])[^\W\d_a-zß-ÿ]")
 """A letter that may be a capital, behind a small one."""

@@ -29,7 +29,7 @@ HEAD_GAP: Final = 1.3
 HEAD_HEIGHT: Final = 1.15
 """Height of a running head, at most, in that of most letters: a larger line is a title."""
 MIN_BODY_LINES: Final = 3
-OFTEN: Final = 5
+OFTEN: Final = 5  # times that a document has a word that no dictionary knows, from which it is one
 HYPHENS: Final = f"-\u2010\u00ad{LINE_END_HYPHEN}"
 BROKEN_RANGE: Final = re.compile(r"(?<=\d)([-\u2010\u2013])\n(?=\d)")  # "10-" at the end of a line, "14" on the next
 BROKEN_NAME: Final = re.compile(f"(?<=\\w)[{HYPHENS}]\\n(?=\\d)")  # "COVID-" and "19"
@@ -52,7 +52,7 @@ WIDE_GAP: Final = 2.0
 """Heights of a line, from which a gap within it may part two columns."""
 MAX_RISES: Final = 0.15
 """Share of the lines drawn that may be above the one before; with more a page is drawn in an order of its own."""
-FEW_RISES: Final = 3
+FEW_RISES: Final = 3  # lines above the one before that a page of few lines may have all the same
 MIN_CONTINUED: Final = 0.1
 """Share of the lines with a wide gap after which the drawing stays right of it for a further line, as cells do."""
 STRAY: Final = 20

@@ -17,7 +17,7 @@ from providers.schemas import StoredSchema
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
-MAX_TRIES: Final = 40
+MAX_TRIES: Final = 40  # of a change that others overtake, before it waits for another attempt of its call
 MAX_PAUSE_SECONDS: Final = 0.02  # between tries; a swap takes about a millisecond
 CONTENDED_SECONDS: Final = 1.0
 CANCELLED_AGAIN_SECONDS: Final = 0.2

@@ -81,7 +81,7 @@ CODE_MARK: Final = re.compile(r"[\d_.(]|(?<=[a-z])[A-Z]")
 LANGUAGE_CHARACTERS: Final = 5_000  # of a page, to detect its language
 SPREAD_WEIGHT: Final = 0.5  # of words that are spread over a section, for its coverage
 COVERAGE_WEIGHT: Final = 0.3  # of a whole section's words, beside its best block
-HEADING_WEIGHT: Final = 0.3
+HEADING_WEIGHT: Final = 0.3  # for the score of its section
 HEADING_COVERAGE: Final = 0.15
 """Of the share of a heading's words that a question has, for score and coverage of its section: a short section has few
 of the words of a long question, also where it answers a part of it."""

@@ -11,10 +11,10 @@ from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import unread_hits
 
 MIN_QUERY_CHARACTERS = 10
-MIN_SOURCES = 3
+MIN_SOURCES = 3  # read by a gathering
 MIN_COMPLETION = 0.5
 """Required share of completed sub-queries."""
-MIN_FINDINGS = 2
+MIN_FINDINGS = 2  # of an analysis
 MIN_COVERAGE = 0.3
 """Required share of analyzed sources cited by findings."""
 ANALYSES_FAILED: Final = "analyses_failed"
