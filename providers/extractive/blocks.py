@@ -141,7 +141,7 @@ def _code_lines(text: str, block: PassageBlock) -> Iterator[PassageBlock]:
     start = block.start
     for line in text[block.start : block.end].splitlines(keepends=True):
         if any(map(str.isalnum, line)) and not line.lstrip().startswith(("```", "~~~")):
-            yield replace(block, kind=Kind.ENTRY, start=start, end=start + len(line.rstrip()))
+            yield replace(block, kind=Kind.ENTRY, start=start, end=start + len(line.rstrip()), lead=None)
         start += len(line)
 
 
@@ -174,7 +174,7 @@ class _Cutter:
             match = LINE.match(plain)
             if fence >= 0:
                 if match and match["fence"]:
-                    self._add(Kind.CODE, fence, start + len(plain))
+                    self._listing(fence, start + len(plain))
                     fence = -1
             elif match and match["fence"]:
                 self._close()
@@ -234,6 +234,11 @@ class _Cutter:
         else:
             self.waiting = None
         self.headings.append((level, title))
+
+    def _listing(self, start: int, end: int) -> None:
+        """Add a listing; a line that labels it is its introduction."""
+        above = self.waiting
+        self._add(Kind.CODE, start, end, (above.start, above.end) if above is not None and self.label else None)
 
     def _row(self, start: int, line: str) -> None:
         end = start + len(line)

@@ -307,6 +307,15 @@ def test_any_line_that_matches_is_a_passage(kind: str) -> None:
     assert expected in Shelf({"Notes": text}).passages(question)[0]
 
 
+def test_a_line_that_labels_a_listing_is_quoted_with_it() -> None:
+    """Its words are those of the passage: an example is named above, and its commands say little to a reader's words."""
+    example = "Undo the last commit\n\n```\n$ git reset --soft HEAD^\n```\n\n1. The files stay as they were.\n"
+    other = "To undo a merge is no way to undo the files of it, and the last of its parents stays.\n"
+    text = f"# Examples\n\n{other}\nStart\n\n```\n$ git init\n```\n\n{example}"
+    first = Shelf({"Notes": text}).passages("How to undo the last commit?")[0]
+    assert first.startswith("Undo the last commit\n\n```\n$ git reset --soft")
+
+
 def test_a_line_comes_with_its_neighbours_and_every_line_once() -> None:
     """Up to one line before it and two after it, none of which another passage has."""
     text = "# Rota\n\n" + "\n".join(
