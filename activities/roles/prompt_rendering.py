@@ -109,7 +109,8 @@ LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
 GAP_STATUSES: Final = {GapStatus.UNADDRESSABLE: "looked for and not found"}
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
-CONTEXT_CHARACTERS: Final = 800  # of the text around a passage; a listing above it has its own limit
+CONTEXT_CHARACTERS: Final = 2_000
+"""Of the text around a passage, so that its own words are never cut; a listing above it has its own limit."""
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
 SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
