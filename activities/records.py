@@ -41,15 +41,13 @@ from contracts.strategies import declaration, list_selectable
 from contracts.tenants import DEFAULT_TENANT
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Outcome, RunStatus, StopReason
-from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
+from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.day_budget import DayBudget
 from providers.shared.run_queue import QueueFull, RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
 CANARY_BYTES: Final = 12  # 96 bits cannot be guessed
-ASK_AGAIN_SECONDS: Final = 15.0
-"""Between two attempts of a waiting run that workflow code of before began; retries add no events to its history."""
 MAX_THREAD: Final = 50
 """Runs of a thread whose evidence is offered, the latest ones."""
 TURN_CHARACTERS: Final = 2_000
@@ -139,12 +137,9 @@ class RecordsActivities:
 
     @activity.defn(name=activities.TAKE_TURN.name)
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
-        """Return the run's place in the queue, 0 if it may start; if it awaits no signal, fail until it may start."""
+        """Return the run's place in the queue, 0 if it may start; else a signal tells it when it may."""
         async with attempt(RECORDS, handles_text=False):
-            turn = await self.queue.take(request.research_id, request.tenant, request.priority)
-            if turn.place and not request.awaits_signal:
-                raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=ASK_AGAIN_SECONDS)
-            return turn
+            return await self.queue.take(request.research_id, request.tenant, request.priority)
 
     @activity.defn(name=activities.PREPARE_AGENT.name)
     async def prepare_agent(self, request: PrepareAgentRequest) -> str:

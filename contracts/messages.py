@@ -41,8 +41,6 @@ class TurnRequest(RunRequest):
     """A run that asks for a place among those at work."""
 
     priority: int = 3
-    awaits_signal: bool = False
-    """True if the run waits for a signal once it is in line; workflow code of before asks until it may start."""
 
 
 class QueueTurn(CompactModel):

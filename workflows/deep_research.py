@@ -217,10 +217,7 @@ class DeepResearchWorkflow(PersonMessages):
                     break
                 had_to_wait = True
                 self._show_place(resolved, turn)
-                if turn.ticket:
-                    turn = await within_limits(self._host, self._inbox, self._await_turn(request, turn))
-                else:  # of records workers of before, or of a history that they answered
-                    turn = None
+                turn = await within_limits(self._host, self._inbox, self._await_turn(request, turn))
         except Interrupted:
             if packed_state is None and self._run is None:
                 raise _stopped_before_work() from None
@@ -228,9 +225,7 @@ class DeepResearchWorkflow(PersonMessages):
         return had_to_wait
 
     async def _ask_for_turn(self, request: ResearchRequest, resolved: ResolvedResearch) -> QueueTurn:
-        argument = TurnRequest(
-            research_id=resolved.research_id, tenant=resolved.tenant, priority=request.priority, awaits_signal=True
-        )
+        argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, priority=request.priority)
         options = call_options(names.RECORDS_QUEUE, "turn", "wait for a turn")
         return await self._host.execute(activities.TAKE_TURN, argument, options)
 

@@ -33,7 +33,6 @@ KEY: Final = "runs/queue"
 LEASE_KEY: Final = "runs/queue/server"
 KNOWN_KEY: Final = "runs/queue/known"
 """Set once all open runs had a chance to enter the list; a store that lost its content has neither."""
-UNTIL_SECONDS: Final = 90_000.0
 DEFAULT_PRIORITY: Final = 3
 TICK_SECONDS: Final = 1.0
 LEASE_SECONDS: Final = 8.0
@@ -111,8 +110,6 @@ class QueuedRun(CheckedModel):
     tenant: str
     since: float
     """Time at which it came to wait."""
-    until: float
-    """Read by processes of the version before, which forget the run at this time."""
     priority: int = DEFAULT_PRIORITY
     """1 is the highest."""
     known_place: int = 0
@@ -169,7 +166,7 @@ def ask(
 ) -> QueueTurn:
     """Admit a run or return its place, changing the state. An active run is admitted again."""
     if all(run.id != research_id for run in (*state.running, *state.waiting)):
-        own = QueuedRun(id=research_id, tenant=tenant, since=now, until=now + UNTIL_SECONDS, priority=priority)
+        own = QueuedRun(id=research_id, tenant=tenant, since=now, priority=priority)
         state.waiting.append(own)
     line = admit(state, limits)
     for place, run in enumerate(line, start=1):

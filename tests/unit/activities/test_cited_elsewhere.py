@@ -148,7 +148,7 @@ def answered(claims: list[ExtractedClaim], verdict: Verdict, *evidence_ids: str)
     ],
     ids=["a middle clause", "in doubt the last"],
 )
-def test_a_further_citation_stands_with_the_words_that_lack_it(summary: str, cited: str) -> None:
+def test_a_further_citation_follows_the_words_that_lack_it(summary: str, cited: str) -> None:
     """A sentence that cites clause by clause gets it where the passage has most of what no other one says."""
     draft, claims, material = drafted(f"# Island\n\n## Summary\n\n{summary}\n\n{SECTIONS}")
     known = answered(claims, Verdict.SUPPORTED, "ev-1", "ev-2", "ev-3")

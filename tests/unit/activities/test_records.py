@@ -22,10 +22,8 @@ from contracts.messages import (
     DocumentPieceRequest,
     MetadataRequest,
     PrepareRequest,
-    QueueTurn,
     SaveRequest,
     StateChange,
-    TurnRequest,
 )
 from contracts.names import SCHEMA_VERSION
 from contracts.outcome import ReportFiles, ResearchResult
@@ -485,31 +483,3 @@ async def test_a_change_that_follows_one_in_flight_fits_before_and_after_that_is
         failure = await records.failure("save_session", SaveRequest(research_id="r-1", change=wrong))
         assert failure.type == failures.SESSION_CHANGED
     assert await stored() == 1
-
-
-# --- turns in the queue -----------------------------------------------------------------------------------------------
-class Queue:
-    """Gives the same place to everybody."""
-
-    def __init__(self, place: int) -> None:
-        self.turn = QueueTurn(place=place, waiting=40, ticket="7.0")
-
-    async def take(self, research_id: str, tenant: str, priority: int) -> QueueTurn:
-        return self.turn
-
-
-@pytest.mark.parametrize("place", [0, 7])
-async def test_a_place_in_line_is_answered_to_a_run_that_awaits_a_signal(records: Records, place: int) -> None:
-    """Workflow code of before, which would ask again, is answered when it may start; its attempts add no events."""
-    records.world.queue = Queue(place)  # type: ignore[assignment]
-    assert (await records.call("take_turn", TurnRequest(research_id="r-1", awaits_signal=True))).place == place
-    asked = TurnRequest(research_id="r-1")
-    if not place:
-        assert (await records.call("take_turn", asked)).place == 0
-        return
-    env = environment(details=[{"reported": 4_999}])
-    env.info = replace(env.info, attempt=5_000)
-    failure = await records.failure("take_turn", asked, env)
-    assert (failure.type, failure.non_retryable) == (failures.RATE_LIMITED, False)
-    assert failure.next_retry_delay is not None
-    assert 15.0 <= failure.next_retry_delay.total_seconds() <= 16.5
