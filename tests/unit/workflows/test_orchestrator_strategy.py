@@ -567,6 +567,7 @@ async def test_no_turn_is_paid_in_which_only_the_report_is_left_to_choose(
     reason = OrchestratorPosition.read(state).ended
     assert reason == (CYCLES_USED_UP if limit == "cycles" else StopReason.BUDGET_COST.text)
     assert any(item.action == "end_cycles" and item.rationale == reason for item in state.people.decisions)
+    assert not any(event.data.get("phase") == "cycle-2" for event in state.people.events)
     if limit == "readings" and state.evidence.unaddressed_gaps():
         assert state.work.result.outcome is Outcome.PARTIAL
 

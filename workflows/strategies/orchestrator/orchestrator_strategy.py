@@ -357,6 +357,8 @@ async def _cycle(run: ResearchRun) -> None:
         run.decide(DECIDER, "end_cycles", CYCLES_USED_UP, {"cycles": position.cycle})
         if not _has_results(run.state):
             run.branch_failed(Message("no_agent_sent", cycles=counted("cycle", position.cycle)))
+    elif not position.ended:
+        _end_without_choice(run, position)
 
 
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
