@@ -45,7 +45,7 @@ def adopt_first(claims: Claims, answers: Answers, material: Material) -> Adopted
             continue
         further = [key for key in answer.evidence_ids if key in material.evidence and key not in claim.evidence_ids]
         if further:
-            changes.append((number, answer, [*claim.evidence_ids, *further]))
+            changes.append((number, answer, _cited_with(claim, answer, further)))
     return _adopted(claims, changes)
 
 
@@ -68,9 +68,17 @@ def adopt_second(claims: Claims, answers: Answers, material: Material) -> Adopte
         evidence |= {item.id: item for item in quoted if item.id not in material.passages}
         keys = [*answer.evidence_ids, *(item.id for item in quoted)]
         used = [key for key in dict.fromkeys(keys) if key not in claim.evidence_ids]
-        cited = [*claim.evidence_ids, *used] if answer.verdict in SUPPORTING else list(claim.evidence_ids)
+        cited = list(claim.evidence_ids)
+        if used and answer.verdict in SUPPORTING:
+            cited = _cited_with(claim, answer, used)
         changes.append((number, answer.with_fields(is_second=True, evidence_ids=keys), cited))
     return _adopted(claims, changes, evidence.values())
+
+
+def _cited_with(claim: checking.ExtractedClaim, answer: checking.ClaimAnswer, further: Sequence[str]) -> list[str]:
+    """Return what a statement cites with further passages; of a citation that it only shares, what was quoted."""
+    own = [key for key in claim.evidence_ids if not claim.shared or key in answer.evidence_ids]
+    return [*own, *further]
 
 
 def _adopted(
@@ -84,7 +92,7 @@ def _adopted(
         claim = claims[number]
         fingerprint = claim_id(claim.words, cited)
         adopted.answers[fingerprint] = answer.with_fields(fingerprint=fingerprint)
-        if len(cited) > len(claim.evidence_ids):
+        if cited != claim.evidence_ids:
             adopted.proposals.append(checking.Proposal(number=number, action=CorrectionAction.CITE, evidence_ids=cited))
             adopted.corrections.append(
                 checking.Correction(

@@ -140,6 +140,16 @@ def answered(claims: list[ExtractedClaim], verdict: Verdict, *evidence_ids: str)
     return answers | {first: ClaimAnswer(fingerprint=first, verdict=verdict, evidence_ids=list(evidence_ids))}
 
 
+def test_a_statement_that_shares_a_citation_keeps_only_what_was_quoted_of_it() -> None:
+    """The citation of the sentence after it says nothing of it once it has one of its own."""
+    summary = "At spring tide the basin has 12 metres. The lamp burns all night [ev-1]."
+    draft, claims, material = drafted(f"# Island\n\n## Summary\n\n{summary}\n\n{SECTIONS}")
+    adopted = adopt_first(claims, answered(claims, Verdict.SUPPORTED, "ev-2"), material)
+    _, after, _, text = cite_further(draft, material, adopted)
+    assert "At spring tide the basin has 12 metres [ev-2]. The lamp burns all night [ev-1]." in text
+    assert after.entry.claims[0].fingerprint in adopted.answers
+
+
 @pytest.mark.parametrize(
     ("summary", "cited"),
     [
