@@ -39,6 +39,7 @@ from contracts.roles import (
     RoleInput,
     RoleSpec,
     SourceExtract,
+    WriteInput,
 )
 from contracts.summaries import summary_key
 from contracts.texts import shorten
@@ -256,8 +257,9 @@ class PromptBlocks:
         return [known.get(key, "a finding that is not shown here") for key in finding.contradicts]
 
     def _is_background(self, finding: Finding) -> bool:
-        """Return whether a finding is shown on one line: of no report that real models wrote was such a one a part."""
-        return finding.priority == LEAST_PRIORITY and not finding.contradicts and not self._is_protected(finding)
+        """Return whether a finding is always shown on one line: writers of whole reports cite hardly any of them."""
+        is_least = finding.priority == LEAST_PRIORITY and not finding.contradicts
+        return is_least and isinstance(self.request, WriteInput) and not self._is_protected(finding)
 
     def _is_protected(self, finding: Finding) -> bool:
         return not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)

@@ -86,7 +86,7 @@ def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:
     return render_role(CHECKER, request_of(claims), {}).prompt
 
 
-def test_a_passage_is_shown_to_its_end_whatever_stands_before_it() -> None:
+def test_a_passage_is_shown_to_its_end_whatever_precedes_it() -> None:
     """A listing, an item and a label may stand above it: where they leave no room, its own words decide."""
     before = "Above it stands this. " * 180
     prompt = prompt_of([asked("It holds 1 GB.", "Words of the page. " * 100 + "It holds one gigabyte.", before=before)])
