@@ -244,7 +244,6 @@ SENTENCES: Final[Mapping[str, str]] = {
     "agent_turn_not_come": "its turn had not come when the run was to end",
     "agent_unanswered": "it had not answered when the run was to end",
     "agent_repeats": "its task repeats what only this run knows",
-    "agent_out_of_room": "its agent had no room left for it",
     "agent_nothing_left": "nothing is left for it to use: {why}",
     "agent_late": "it had not answered after {seconds} s, the most that is waited for",
     "agent_failed": "it failed: {why}",

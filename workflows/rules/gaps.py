@@ -105,12 +105,6 @@ def is_fruitless(state: ResearchState, name: str, pages: Sequence[Source]) -> bo
     return asked is not None and bool(pages) and all(asked in page.nothing_on for page in pages)
 
 
-def unsearched_gap(text: str) -> StatedGap:
-    """Return the gap for a search that came with a task, and for which its agent had no room left."""
-    description = Message("gap_skipped", query=shorten(text, 250), why=Message("agent_out_of_room"))
-    return StatedGap(description=description, suggested_queries=[shorten(text, 300)], kind=GapKind.QUESTION.value)
-
-
 # --- before and after an analysis ----------------------------------------------------------------------------------
 def withdraw_gaps(
     gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int, removed: Collection[str] = ()

@@ -246,20 +246,17 @@ async def test_what_an_agent_had_asked_of_pages_when_its_share_ended_stays_open(
     assert state.accounts.usage == Usage()
 
 
-async def test_what_an_agent_was_yet_to_search_for_when_its_share_ended_stays_open(tmp_path: Path) -> None:
-    """A search that came with its task is looked for in the pages of others; an agent that has reported decided so."""
+async def test_a_search_that_an_agent_did_not_make_is_named_and_is_no_gap(tmp_path: Path) -> None:
+    """Whoever sent it learns of the search, which says nothing of what is missing; an agent that reports decided so."""
     task = TASKS[0].with_fields(given={"searches": ["lock_timeout", "statement_timeout"]})
     run = await run_of(tmp_path, task=task)
     state = run.state
     made = PlanNode(id=sub_query_id("lock_timeout"), text="lock_timeout")
     state.work.plan = state.work.plan.with_nodes(made)
-    await AgentStrategy().conclude(run)
-    (gap,) = state.evidence.gaps
-    assert "“statement_timeout” was not looked into" in gap.description
-    assert gap.suggested_queries == ["statement_timeout"]
-    AgentPosition.of(state).open_questions = []
-    await AgentStrategy().conclude(run)
+    assert "(not searched for: statement_timeout)" in await AgentStrategy().conclude(run)
     assert state.evidence.gaps == []
+    AgentPosition.of(state).open_questions = []
+    assert "not searched for" not in await AgentStrategy().conclude(run)
 
 
 @pytest.mark.parametrize(("left", "may_look"), [(0.9, False), (1.3, True)])

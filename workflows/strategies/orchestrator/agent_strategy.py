@@ -43,7 +43,7 @@ from workflows.phases.agent_reading import (
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import limit_sources
 from workflows.rules.duplicates import Identities
-from workflows.rules.gaps import fruitless_gaps, open_gaps, unsearched_gap, with_gaps
+from workflows.rules.gaps import fruitless_gaps, open_gaps, with_gaps
 from workflows.rules.sub_queries import find_asked, same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import answer_thought, thinks_by_itself
@@ -136,15 +136,17 @@ class AgentStrategy(ScopedStrategy):
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.evidence.gaps = []
         else:
-            # What it had asked of pages, and was yet to search for, when its share ended is not to be lost with it.
+            # What it had asked of pages when its share ended is not to be lost with it.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in _unread_wishes(state)]
-            drafts += [unsearched_gap(text) for text in _searches_waiting(state)]
         origin = f"sub_query:{state.scope}"
         state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, origin))
         state.evidence.gaps = with_gaps(state, fruitless_gaps(state, position.nothing_on, origin))
         reason_given = ""
-        if position.finished and position.open_questions is None:
-            reason_given = f" ({position.finished})"
+        if position.open_questions is None:
+            reason_given = f" ({position.finished})" if position.finished else ""
+            # A search that was not made is no gap: others may have read what it would have found.
+            if waiting := _searches_waiting(state):
+                reason_given += f" (not searched for: {'; '.join(shorten(text, 100) for text in waiting)})"
         headline = "nothing was found"
         if state.evidence.findings:
             headline = state.evidence.findings[0].statement
