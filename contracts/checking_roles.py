@@ -5,15 +5,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from contracts.base import Contract
-from contracts.checking import (
-    AskedClaim,
-    ClaimAnswer,
-    CorrectionAction,
-    Fault,
-    Proposal,
-    ReviewScores,
-    ShownSection,
-)
+from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, Fault, Proposal, ReviewScores, ShownSection
 from contracts.evidence import DocumentRef, Gap, Verdict
 from contracts.lenient import Sentence, clamp, max_lines, member_or
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec

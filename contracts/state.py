@@ -3,14 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
-from pydantic import (
-    ConfigDict,
-    Field,
-    SerializeAsAny,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger

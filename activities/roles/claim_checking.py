@@ -15,15 +15,7 @@ from activities.roles.grounding import RoleWork, find_quote
 from activities.roles.untrusted import label_all
 from contracts import checking_roles
 from contracts.addresses import long_hash
-from contracts.checking import (
-    AskedClaim,
-    ClaimAnswer,
-    CorrectionAction,
-    Fault,
-    Proposal,
-    QuotePlace,
-    ShownSection,
-)
+from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, Fault, Proposal, QuotePlace, ShownSection
 from contracts.evidence import Verdict
 from contracts.lenient import find_member, to_line
 from contracts.roles import RoleInput

@@ -23,24 +23,12 @@ from activities.roles.prompt_files import TEMPLATES, PromptBlock, cut_line, guar
 from activities.roles.report_writing import section_of
 from activities.roles.untrusted import guard, guard_line, label_key, seal, wrap
 from contracts.addresses import digest, name_page
-from contracts.call_sizes import (
-    GAP_PASSAGE_CHARACTERS,
-    QUOTE_CHARACTERS,
-    SECTION_CHARACTERS,
-    SHOWN_HEADINGS_CHARACTERS,
-)
+from contracts.call_sizes import GAP_PASSAGE_CHARACTERS, QUOTE_CHARACTERS, SECTION_CHARACTERS, SHOWN_HEADINGS_CHARACTERS
 from contracts.checking import AskedClaim, ShownPassage, ShownSection
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
-from contracts.roles import (
-    LEAST_PRIORITY,
-    AnalyzeInput,
-    RoleInput,
-    RoleSpec,
-    SourceExtract,
-    WriteInput,
-)
+from contracts.roles import LEAST_PRIORITY, AnalyzeInput, RoleInput, RoleSpec, SourceExtract, WriteInput
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level

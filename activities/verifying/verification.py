@@ -30,14 +30,7 @@ from activities.verifying.corrections import (
     try_proposals,
 )
 from activities.verifying.further_passages import with_elsewhere
-from activities.verifying.material import (
-    Answers,
-    Material,
-    conclude,
-    draw_controls,
-    extract_claims,
-    select_open,
-)
+from activities.verifying.material import Answers, Material, conclude, draw_controls, extract_claims, select_open
 from activities.verifying.second_look import ask_again
 from contracts import activities, checking, messages
 from contracts.base import CompactModel

@@ -24,13 +24,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult, Implementation, PaginatedRequestParams
-from mcp_types import (
-    CONNECTION_CLOSED,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    REQUEST_TIMEOUT,
-    jsonrpc_message_adapter,
-)
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, REQUEST_TIMEOUT, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 from providers.certificates import trusted_certificates

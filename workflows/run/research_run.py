@@ -19,13 +19,7 @@ from contracts.canary import STEERED, STEERED_NOTE
 from contracts.notebooks import replace_by_references
 from contracts.outcome import Usage
 from contracts.report_updates import REPORTER
-from contracts.roles import (
-    AnalyzeInput,
-    RoleAnswer,
-    RoleInput,
-    RoleSpec,
-    resolved_fields,
-)
+from contracts.roles import AnalyzeInput, RoleAnswer, RoleInput, RoleSpec, resolved_fields
 from contracts.sentences import Message
 from contracts.state import ResearchState
 from contracts.strategies import CLOSING_ROLES, declared_roles, writers
@@ -37,12 +31,7 @@ from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentRole, EngineKind, StopReason
 from workflows.rules.duplicates import protected_ids
 from workflows.run.agents import MAX_TASK_CHARACTERS, Agents
-from workflows.run.budget import (
-    NOTHING,
-    account,
-    account_failure,
-    note_repeated,
-)
+from workflows.run.budget import NOTHING, account, account_failure, note_repeated
 from workflows.run.calls import (
     EXTRACTIVE_CALL_SECONDS,
     call_options,

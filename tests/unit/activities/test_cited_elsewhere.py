@@ -14,14 +14,7 @@ from activities.verifying.further_passages import MAX_ELSEWHERE, cited_elsewhere
 from activities.verifying.material import Material, conclude, draw_controls, select_open
 from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
-from contracts.checking import (
-    AnswersEntry,
-    AskedEntry,
-    ClaimAnswer,
-    ClaimsEntry,
-    CorrectionAction,
-    ExtractedClaim,
-)
+from contracts.checking import AnswersEntry, AskedEntry, ClaimAnswer, ClaimsEntry, CorrectionAction, ExtractedClaim
 from contracts.checking_roles import CHECKER, CheckInput
 from contracts.evidence import DocumentRef, ReportDraft, Verdict
 from contracts.messages import FinalizeVerificationRequest

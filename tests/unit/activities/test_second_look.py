@@ -17,13 +17,7 @@ from activities.verifying.adoption import adopt_second
 from activities.verifying.corrections import can_be_mended, cite_further, find_doubtful
 from activities.verifying.further_passages import Unsupported, search_pages
 from activities.verifying.material import Answers, Material, conclude, show_passages
-from activities.verifying.second_look import (
-    FEW_AFTER,
-    FEW_BEFORE,
-    WHOLE_CHARACTERS,
-    ask_again,
-    second_fingerprint,
-)
+from activities.verifying.second_look import FEW_AFTER, FEW_BEFORE, WHOLE_CHARACTERS, ask_again, second_fingerprint
 from activities.verifying.verification import VerifyingActivities
 from contracts.addresses import digest
 from contracts.checking import (

@@ -20,13 +20,7 @@ from activities.verifying.corrections import (
     try_proposals,
 )
 from activities.verifying.further_passages import FOUND_CHARACTERS, Unsupported, related_to, search_pages
-from activities.verifying.material import (
-    Material,
-    conclude,
-    extract_claims,
-    select_open,
-    show_passages,
-)
+from activities.verifying.material import Material, conclude, extract_claims, select_open, show_passages
 from contracts.addresses import digest
 from contracts.checking import (
     CheckedSource,

@@ -11,12 +11,7 @@ from contracts.evidence import Finding
 from contracts.plan import Plan, PlanNode
 from contracts.vocabulary import Confidence, NodeKind, NodeStatus
 from tests.fakes import states
-from workflows.strategies.orchestrator.agent_tasks import (
-    build_report,
-    task_problem,
-    unserved_steps,
-    with_step_statuses,
-)
+from workflows.strategies.orchestrator.agent_tasks import build_report, task_problem, unserved_steps, with_step_statuses
 from workflows.strategies.units import step_node
 
 

@@ -37,9 +37,7 @@ from workflows.research_agent import AgentDriver
 from workflows.rules.agents import Room
 from workflows.run.agents import Agents
 from workflows.run.inbox import Reply
-from workflows.strategies.orchestrator.agent_tasks import (
-    agent_tasks,
-)
+from workflows.strategies.orchestrator.agent_tasks import agent_tasks
 from workflows.strategies.orchestrator.orchestrator_strategy import CYCLES_USED_UP, OrchestratorPosition
 
 Body = Mapping[str, Any]

@@ -12,11 +12,7 @@ from contracts.evidence import Finding
 from contracts.plan import Plan, PlanNode
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.vocabulary import (
-    Confidence,
-    NodeKind,
-    NodeStatus,
-)
+from contracts.vocabulary import Confidence, NodeKind, NodeStatus
 from workflows.rules.sub_queries import normalized_query
 
 MIN_TASK_CHARACTERS: Final = 12

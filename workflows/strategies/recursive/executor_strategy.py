@@ -33,25 +33,10 @@ from contracts.sentences import Message
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vetting import Vetted
-from contracts.vocabulary import (
-    Action,
-    EngineKind,
-    GapKind,
-    GapStatus,
-    NodeKind,
-    Severity,
-    SourceStatus,
-    StopReason,
-)
+from contracts.vocabulary import Action, EngineKind, GapKind, GapStatus, NodeKind, Severity, SourceStatus, StopReason
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_inputs import (
-    findings_of_page,
-    findings_to_report,
-    gaps_to_answer,
-    to_extract,
-    write_input,
-)
+from workflows.phases.role_inputs import findings_of_page, findings_to_report, gaps_to_answer, to_extract, write_input
 from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
