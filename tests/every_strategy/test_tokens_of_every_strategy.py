@@ -82,7 +82,7 @@ async def test_what_is_dropped_is_named_and_counts_as_not_analyzed(tmp_path: Pat
     """With dropping allowed the report names what no call showed; the coverage does without it (C0-23, S0-143)."""
     dropping = TokenSettings(allow_content_dropping=True)
     limits = ONE_QUESTION | {"max_source_characters": 6_000, "analysis_tokens": 60_000, "reading_tokens": 100_000}
-    async with at_window(tmp_path, "supervisor", honest(), PAGES, tokens=dropping, limits=limits) as trial:
+    async with at_window(tmp_path, "supervisor", honest(10_000), PAGES, tokens=dropping, limits=limits) as trial:
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
     fidelity, state = document["fidelity"], trial.state
