@@ -247,7 +247,7 @@ async def test_the_report_of_a_run_names_what_is_archived(home: Path, *, writabl
     """By its hashes; where the archive cannot be written the run goes on, and its report says so once (S0-162)."""
     if not writable:
         (home / "archive").write_text("a file")
-    tokens = ON.model_copy(update={"model_context_overrides": {"test-model": 14_000}})
+    tokens = ON.model_copy(update={"model_context_overrides": {"test-model": 11_000}})
     limits = {"max_iterations": 1, "max_sources_per_query": 20}
     async with MessagesApi() as api:
         corpus = MemoryCorpus({f"page-{number}.md": text for number, text in enumerate(TEXTS)})
