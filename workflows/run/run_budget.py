@@ -357,7 +357,14 @@ class RunBudget:
     def _likely_report(self, findings: int) -> Usage:
         """Return the likely size of the call that writes a report from so many findings at once."""
         state = self._run.state
-        whole = likely_report(findings, state.accounts.call_sizes, self._run.resolved.reasoning_tokens)
+        known = state.evidence.findings
+        whole = likely_report(
+            known,
+            state.evidence.passages,
+            max(0, findings - len(known)),
+            state.accounts.call_sizes,
+            self._run.resolved.reasoning_tokens,
+        )
         if state.evidence.draft is None:
             return whole
         # The last report replaces the draft, and must not fall short of it.
