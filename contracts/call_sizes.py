@@ -97,8 +97,8 @@ FINDING_TOKENS: Final = 700
 """A finding with its passages, in a typical report."""
 TOKENS_PER_CHARACTER: Final = 0.3
 MARKER_TOKENS: Final = 30
-"""Of a finding or a passage shown to a writer, beside its words: the prompt of 243 findings with 402 passages of together
-159,000 characters was estimated at 67,900 tokens, 46,600 of them for these words."""
+"""Of a finding or a passage shown to a writer, beside its words: the prompt of 243 findings with 402 passages, together
+159,000 characters, was estimated at 67,900 tokens, 46,600 of them for these words."""
 REPORT_FRAME_TOKENS: Final = 6_000
 """Of a prompt for a report, beside its findings: instructions, plan, sub-queries and gaps."""
 FIRST_INPUT_SHARE: Final = 0.5
