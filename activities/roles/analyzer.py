@@ -124,8 +124,8 @@ def _quality_updates(work: Work) -> list[QualityUpdate]:
 
 
 def _named_source(request: AnalyzeInput, name: str) -> str:
-    """Return the id of the source that an answer names; where a call has one, none other is meant."""
-    if len(request.sources) == 1:
+    """Return the id of the source that an answer names; where it names none and the call has one, the id of that."""
+    if not name and len(request.sources) == 1:
         return request.sources[0].id
     return name
 

@@ -45,8 +45,11 @@ def element(prompt: str, tag: str) -> str:
 
 
 def question_of(prompt: str) -> str:
-    """The question that the prompt states."""
+    """The question that the prompt states; that of an agent is data, in the part that all calls share, under its own mark."""
     lines = [line for line in prompt.splitlines() if line.strip()]
+    asked = re.search(r"<question(-[0-9a-f]+)?>\n(.*?)\n</question\1>", prompt, re.DOTALL)
+    if asked is not None:
+        return re.sub(r"(?m)^[0-9a-f]{2}¦ ?", "", asked[2]).strip()
     return element(prompt, "question") or (lines[-1].strip() if lines else "the question")
 
 

@@ -238,6 +238,17 @@ def test_silence_counts_for_pages_that_were_shown_whole() -> None:
     assert (by_rules.nothing_on, by_rules.read_whole) == ([], [])
 
 
+def test_a_quote_without_a_source_is_of_the_only_one() -> None:
+    """Where several are shown it is of none, and another id than that of the only one is still unknown."""
+    alone = [source(reference(TEXT))]
+    (found,) = analysed(findings=[claim(VISIT, source_id="")], sources=alone)[0].findings
+    assert found.source_ids == [SOURCE]
+    for name, sources in (("", {}), ("src-0000000009", {"sources": alone})):
+        result, warnings = analysed(findings=[claim(VISIT, source_id=name)], **sources)
+        assert result.findings == []
+        assert "a quote from an unknown source was ignored" in warnings
+
+
 def test_invented_quotes_are_dropped_and_counted() -> None:
     """A finding without any other quote goes with it, and no warning repeats words of a page."""
     half = claim(VISIT)
