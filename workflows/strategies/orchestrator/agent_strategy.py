@@ -3,7 +3,7 @@
 Searches that come with its task are made before its first turn, which then can open pages.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -54,6 +54,7 @@ MAX_SILENT_TURNS: Final = 2
 """Consecutive turns without a call after which the agent's work ends."""
 EXTRA_TURNS: Final = 4
 """Turns allowed on top of one per search and per page."""
+QUESTION_CHARACTERS: Final = 400  # of what an agent reports as open, or as looked for and not found
 NO_MORE_PAID: Final = "your part of the budget pays for no more"
 READ_BEFORE: Final = "pages that were read before"
 """Node of the plan for what an earlier start has read."""
@@ -313,14 +314,16 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     report = next((call for call in calls if call.name == AGENT_REPORT.name), None)
     if report is not None and not nodes and not pages:
         reported = AGENT_REPORT.read(report)
-        questions, position.nothing_on = (
-            [text.strip()[:400] for text in texts if text.strip()]
-            for texts in (reported.open_questions, reported.nothing_on)
-        )
-        position.open_questions = questions
+        position.open_questions = _stated(reported.open_questions)
+        position.nothing_on = _stated(reported.nothing_on)
         position.finished = "it has reported"
         answers[report.id] = ToolAnswer(call_id=report.id, text="The report was handed over.")
     return answers
+
+
+def _stated(texts: Iterable[str]) -> list[str]:
+    """Return texts of an agent's report that are not empty, each cut to its limit."""
+    return [text.strip()[:QUESTION_CHARACTERS] for text in texts if text.strip()]
 
 
 @dataclass(frozen=True)
