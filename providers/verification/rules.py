@@ -210,13 +210,24 @@ def find_code_names(claim: str, texts: Iterable[str]) -> list[ClaimJudgement]:
     Like those of `find_differences` they are questions. Other names may have other words in a passage, these have one
     form; but the passage may be about them without naming them.
     """
+    texts = list(texts)
     known = {name.casefold() for text in texts for name in code_names(text)}
     named = dict.fromkeys(code_names(claim))
+    unknown = [name for name in named if name.casefold() not in known]
     return [
         ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=name), name)
-        for name in named
-        if name.casefold() not in known and not _shortens_several(name, named) and not _begins_one(name, known)
+        for name in unknown
+        if not (_shortens_several(name, named) or _begins_one(name, known) or _is_part_of_one(name, known, texts))
     ]
+
+
+def _is_part_of_one(name: str, known: Collection[str], texts: Iterable[str]) -> bool:
+    """Return whether a name such as `pg_locks.mode` joins a known one to a word of the texts, as its column's name."""
+    whole, _, part = name.rpartition(".")
+    if whole.casefold() not in known:
+        return False
+    word = re.compile(rf"(?<!\w){re.escape(part)}(?!\w)", re.IGNORECASE)
+    return any(map(word.search, texts))
 
 
 def _begins_one(name: str, known: Iterable[str]) -> bool:

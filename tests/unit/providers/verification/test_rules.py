@@ -278,6 +278,13 @@ def test_the_beginning_of_names_is_known_with_one_of_them() -> None:
     assert [each.words for each in found] == ["min_locks_per_"]
 
 
+def test_a_column_is_known_with_its_table() -> None:
+    """A row of a table of columns does not repeat what the title names; another column, or another table, is unknown."""
+    texts = ["54.12. pg_locks", "| `mode` `text` Name of the lock mode held | | `granted` `boolean` True if held |"]
+    found = find_code_names("See pg_locks.mode, pg_locks.waitstart and pg_lock.mode", texts)
+    assert [each.words for each in found] == ["pg_locks.waitstart", "pg_lock.mode"]
+
+
 def test_a_small_count_in_words_is_no_rival_of_a_figure() -> None:
     """That there are two accounts does not say that account 11111 is another one; two in digits, or with a unit, does."""
     claim = "It takes from 11111 accounts"
