@@ -68,8 +68,8 @@ LOOK_FURTHER: Final = (
     "findings. Send agents for what is thin, missing or contradicted."
 )
 THINK_FURTHER: Final = (
-    "Think now: compare every part of the question and every step of the plan with the agents' findings. After the "
-    "thought you can send agents for what is thin, missing or contradicted."
+    "Think now with `think_tool`: compare every part of the question and every step of the plan with the agents' "
+    "findings. The turn after it offers `research_agent`, for what is thin, missing or contradicted."
 )
 """Takes the place of `LOOK_FURTHER` in a turn in which no agent can be sent."""
 DECIDER: Final = "orchestrator"
