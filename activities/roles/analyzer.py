@@ -113,7 +113,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
 
 
 def _quality_updates(work: Work) -> list[QualityUpdate]:
-    """Return what is said of the quality of sources; nothing of a model's words on one collection, one publisher."""
+    """Return the ratings of sources; none by a model where one collection is searched, whose publisher is one."""
     if work.engine is EngineKind.MODEL and work.request.one_collection:
         return []
     known = {source.id for source in work.request.sources}
@@ -374,7 +374,8 @@ def _find_passage(
     pattern = _pattern_of(words)
     is_once = len(list(islice(pattern.finditer(text), 2))) == 1
     is_only_date = is_once and any(quantity.unit == DATE for quantity in find_quantities(words))
-    spans += [(0, len(text))] * is_only_date
+    if is_only_date:
+        spans.append((0, len(text)))
     near = (match for match in pattern.finditer(text) if any(start <= match.start() < end for start, end in spans))
     best = None
     best_share = 0.0 if is_only_date else RELATED_SHARE

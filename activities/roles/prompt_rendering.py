@@ -447,7 +447,7 @@ class PromptBlocks:
     def _finding(self, finding: Finding) -> PromptBlock:
         def render(level: Level) -> str:
             if RATIOS[level] <= RATIOS[Level.HEADLINE] or self._is_background(finding):
-                return self._part("finding", level, finding=finding, passages=self._told(finding), quoted=False)
+                return self._part("finding", level, finding=finding, passages=self._on_one_line(finding), quoted=False)
             passages = [
                 (item, quote if self._quoting[item.id] == finding.id else "", self._holders.get(item.id, ""))
                 for item, quote in self.evidence(finding, int(QUOTE_CHARACTERS * RATIOS[level]))
@@ -467,13 +467,13 @@ class PromptBlocks:
         last = Level.HEADLINE if certain or protected else self._min_level
         return self._item(ContentItem(finding.id, "finding", render, rank, value, last))
 
-    def _told(self, finding: Finding) -> list[tuple[Evidence, str]]:
+    def _on_one_line(self, finding: Finding) -> list[tuple[Evidence, str]]:
         """Return the evidence of a finding; if it is more than one passage, with a few words that tell them apart."""
         cited = self.evidence(finding, PASSAGE_CHARACTERS)
         if len(cited) < 2:
             return [(item, "") for item, _ in cited]
         words = own_words(finding.statement, [quote for _, quote in cited], self.request.language)
-        return [(item, told) for (item, _), told in zip(cited, words, strict=True)]
+        return [(item, own) for (item, _), own in zip(cited, words, strict=True)]
 
     def _turn(self, turn: Turn, number: int, value: float) -> PromptBlock:
         def render(level: Level) -> str:

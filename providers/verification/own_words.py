@@ -1,5 +1,6 @@
 """What each of several passages alone has of a statement, in a few words, so that a reader knows which to cite."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -17,12 +18,12 @@ def own_words(statement: str, passages: Sequence[str], language: str) -> list[st
 
     If there are none, return how the passage begins.
     """
-    stated = dict(_keyed(statement, language))
-    held = [{key for _, key in _keyed(passage, language)} for passage in passages]
+    wanted = dict(_keyed(statement, language))
+    keys = [{key for _, key in _keyed(passage, language)} for passage in passages]
+    counts = Counter(key for one in keys for key in one)
     result = []
-    for number, passage in enumerate(passages):
-        others = set().union(*held[:number], *held[number + 1 :])
-        own = [word for word, key in stated.items() if key in held[number] and key not in others]
+    for passage, known in zip(passages, keys, strict=True):
+        own = [word for word, key in wanted.items() if key in known and counts[key] == 1]
         result.append(shorten(_first(own) or " ".join(passage.split()), OWN_CHARACTERS))
     return result
 
@@ -32,11 +33,11 @@ def _keyed(text: str, language: str) -> Iterator[tuple[str, str]]:
     empty = language_data(language).empty
     for written in text.split():
         word = written.strip(AROUND_WORDS + BRACKETS)
-        called = written.strip(AROUND_WORDS)  # `json_each(X)`
-        is_call = called.startswith(word) and called.count("(") == called.count(")")
+        call = written.strip(AROUND_WORDS)  # `json_each(X)`
+        is_call = call.startswith(word) and call.count("(") == call.count(")")
         if word and fold(word) not in empty:
             key = stem(word, language) if word.isalpha() else fold(word.replace("`", "").replace("\\", ""))
-            yield called if is_call else word, key
+            yield call if is_call else word, key
 
 
 def _first(words: Sequence[str]) -> str:

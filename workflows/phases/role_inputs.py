@@ -149,13 +149,13 @@ def findings_to_report(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if not finding.by_rules] or list(findings)
 
 
-def _told_gap(state: ResearchState, gap: Gap) -> Gap:
-    """Return a gap as a writer needs it; of one that all pages read are silent on, that it was looked for."""
-    told = gap.with_fields(suggested_queries=[], origin="analysis")
+def _gap_to_write(state: ResearchState, gap: Gap) -> Gap:
+    """Return a gap as a writer needs it; one on which all pages read are silent is marked as looked for."""
+    shown = gap.with_fields(suggested_queries=[], origin="analysis")
     pages = [source for source in state.evidence.readable_sources() if source.analyzed]
     if gap.status is GapStatus.OPEN and is_fruitless(state, gap.id, pages):
-        return told.with_fields(status=GapStatus.UNADDRESSABLE)
-    return told
+        return shown.with_fields(status=GapStatus.UNADDRESSABLE)
+    return shown
 
 
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
@@ -183,7 +183,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         sources=[
             to_extract(source, to_search=False) for source in state.evidence.readable_sources() if source.id in cited
         ],
-        gaps=[_told_gap(state, gap) for gap in state.evidence.gaps],
+        gaps=[_gap_to_write(state, gap) for gap in state.evidence.gaps],
         source_count=len(state.evidence.readable_sources()),
         high_quality_sources=len(state.evidence.high_quality_sources()),
         improvements=state.evidence.report_improvements,

@@ -131,15 +131,30 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
     assert (content.shown < content.considered) == bool(content.shortened) == bool(content.entry) == output.narrowed
 
 
+async def read_with_part(one: Bench, text: str, part: float) -> tuple[roles.AnalyzerResult, int]:
+    """The reading of a page with this part of the input tokens that its prompt needs, and these."""
+    request = await one.analyze_input(text, 1, outlined=True, reserved_output_tokens=2_000)
+    with pytest.raises(ApplicationError) as refused:
+        await one.run(roles.ANALYZER, request.model_copy(update={"reserved_input_tokens": 0}))
+    needed = refused.value.details[0]["input_tokens"]
+    limited = {"reserved_input_tokens": int(part * needed), "shorten": True}
+    return await one.run(roles.ANALYZER, request.model_copy(update=limited)), needed
+
+
+def parts_of_page(one: Bench, output: roles.AnalyzerResult) -> tuple[set[str], set[str]]:
+    """The parts of a page that the first prompt shows, and those that the result lists as hidden, by their numbers."""
+    shown = set(re.findall(r"(?m)^## Part (\d+)$", unmarked(one.api.requests[0].prompt)))
+    hidden = {match[1] for line in output.outline if (match := re.match(r"\d+\. Part (\d+)", line))}
+    return shown, hidden
+
+
 async def test_an_agent_learns_which_sections_a_small_window_hid() -> None:
     """Those that the choice had and the level of the page left out stand in the list, too, and none that was shown."""
     text = "\n\n".join(f"## Part {number}\n\n{PROSE * 16}" for number in range(20))
     async with narrow(16_384) as one:
         output = await one.run(roles.ANALYZER, await one.analyze_input(text, 1, outlined=True))
     assert output.narrowed
-    prompt = unmarked(one.api.requests[0].prompt)
-    shown = set(re.findall(r"(?m)^## Part (\d+)$", prompt))
-    hidden = {match[1] for line in output.outline if (match := re.match(r"\d+\. Part (\d+)", line))}
+    shown, hidden = parts_of_page(one, output)
     assert shown
     assert hidden
     assert not shown & hidden
@@ -150,12 +165,7 @@ async def test_a_reading_of_its_measured_size_shows_all_of_its_page() -> None:
     """What a prompt needs has the room for a repair with it: with less, the page would be shortened for that alone."""
     text = "\n\n".join(f"## Part {number}\n\n{PROSE * 8}" for number in range(9))
     async with bench(MessagesApi()) as one:
-        request = await one.analyze_input(text, 1, outlined=True, reserved_output_tokens=2_000)
-        with pytest.raises(ApplicationError) as refused:
-            await one.run(roles.ANALYZER, request.model_copy(update={"reserved_input_tokens": 0}))
-        needed = refused.value.details[0]["input_tokens"]
-        held = {"reserved_input_tokens": needed, "shorten": True}
-        output = await one.run(roles.ANALYZER, request.model_copy(update=held))
+        output, needed = await read_with_part(one, text, 1.0)
     assert not output.narrowed
     assert output.outline == []
     assert output.account.estimated_input_tokens <= needed
@@ -178,16 +188,9 @@ async def test_a_page_that_does_not_fit_fills_the_room_that_it_has() -> None:
     """Of a page a tenth too long nine tenths are shown, where the highest level below all of it shows seven."""
     text = "\n\n".join(f"## Part {number}\n\n{PROSE * 6}" for number in range(30))
     async with bench(MessagesApi()) as one:
-        request = await one.analyze_input(text, 1, outlined=True, reserved_output_tokens=2_000)
-        with pytest.raises(ApplicationError) as refused:
-            await one.run(roles.ANALYZER, request.model_copy(update={"reserved_input_tokens": 0}))
-        needed = refused.value.details[0]["input_tokens"]
-        held = {"reserved_input_tokens": int(0.9 * needed), "shorten": True}
-        output = await one.run(roles.ANALYZER, request.model_copy(update=held))
+        output, needed = await read_with_part(one, text, 0.9)
     content = output.account.content
-    prompt = unmarked(one.api.requests[0].prompt)
-    shown = set(re.findall(r"(?m)^## Part (\d+)$", prompt))
-    hidden = {match[1] for line in output.outline if (match := re.match(r"\d+\. Part (\d+)", line))}
+    shown, hidden = parts_of_page(one, output)
     assert output.narrowed
     assert output.account.estimated_input_tokens <= int(0.9 * needed)
     assert 0.8 < content.shown / content.considered < 0.95
