@@ -192,7 +192,8 @@ def text_of_blocks(
 def _extraction(writer: "_Writer", media_type: str, facts: DocumentFacts) -> Extraction:
     text = "".join(writer.parts)
     fields = facts.facts() | {"media_type": media_type, "pages": writer.pages}
-    fields["title"] = facts.title or next((text[block.start : block.end] for block in writer.blocks if block.level), "")
+    heading = next((text[block.start : block.end] for block in writer.blocks if block.level), "")
+    fields["title"] = facts.title or heading[:MAX_FACT_LENGTH]
     if writer.cut:
         fields["warnings"] = [*facts.warnings, cut_warning(text)]
     return Extraction(text=text, blocks=writer.blocks, **fields)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
+    MAX_FACT_LENGTH,
     Heading,
     Item,
     Page,
@@ -263,6 +264,14 @@ def test_a_declared_type_must_agree_with_the_content(
 def test_markdown_becomes_canonical(markdown: str, text: str) -> None:
     """Inline markup goes, inline code stays; tables, lists and code have one form."""
     assert canonical_text(markdown, "x", escaped=True).text == text
+
+
+def test_a_huge_first_heading_gives_a_short_title() -> None:
+    """A title is compared with every query in the process that answers all runs; the text keeps the whole heading."""
+    heading = "1." * 200_000
+    found = text_of_blocks([Heading(heading, 1)], "x")
+    assert found.title == heading[:MAX_FACT_LENGTH]
+    assert heading in found.text
 
 
 def test_blocks_and_pages_have_offsets() -> None:
